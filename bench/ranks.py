@@ -2,6 +2,9 @@
 
 One rank runs out of memory, all others time out, their sockets close, and they abort. `growth` compares the seconds per
 rank at the two sizes: 1.0 means that twice the ranks take twice as long. The last line is for machines.
+
+With `--hang`, each rank writes only what its watchdog prints: all wait in groups of eight or in the default group, for
+one rank that enqueued less.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from memory import PeakMemory
@@ -22,6 +26,8 @@ SIZES = (500, 2_000)
 STEPS = 300
 ECHOES = 4
 GUILTY = 3
+GROUP = 8
+Lines = Callable[[int, int, random.Random], list[str]]
 
 
 def log_lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
@@ -72,19 +78,43 @@ def log_lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
     ]
 
 
-def write_logs(directory: Path, ranks: int) -> int:
+def watchdog_lines(rank: int, ranks: int, draw: random.Random) -> list[str]:
+    """Return what the watchdog of a rank of a job that hangs writes."""
+    tag = f"[rank{rank}]:[E1120 10:15:00.123456789 ProcessGroupNCCL.cpp:"
+    head = f"[PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
+    if rank == GUILTY:
+        state = f"Last enqueued NCCL work: {STEPS - 1}, last completed NCCL work: {STEPS - 1}."
+        return [
+            f"{tag}1682] {head} Received a dump signal due to a collective timeout from  rank 0 and we will. {state}"
+        ]
+    if rank // GROUP == GUILTY // GROUP:
+        head = f"[PG ID 1 PG GUID {rank // GROUP + 1}(tp) Rank {rank % GROUP}]"
+    work = f"WorkNCCL(SeqNum={STEPS}, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
+    state = f"PG status: last enqueued work: {STEPS}, last completed work: {STEPS - 1}"
+    ended = f"Watchdog caught collective operation timeout: {work} ran for 600012 milliseconds before timing out."
+    return [
+        f"{tag}632] [Rank {rank}] {ended}",
+        f"{tag}2271] {head}  failure detected by watchdog at work sequence id: {STEPS} {state}",
+        f"{tag}681] [Rank {rank}] Some NCCL operations have failed or timed out. Due to the asynchronous nature of "
+        "CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data.",
+        f"{tag}695] [Rank {rank}] To avoid data inconsistency, we are taking the entire process down.",
+        f"{tag}1902] {head} Process group watchdog thread terminated with exception: [Rank {rank}] {ended}",
+    ]
+
+
+def write_logs(directory: Path, ranks: int, lines: Lines) -> int:
     """Write the job's files; return their bytes."""
     draw, size = random.Random(1), 0
     for rank in range(ranks):
-        size += (directory / f"rank_{rank}.log").write_text("\n".join(log_lines(rank, ranks, draw)) + "\n")
+        size += (directory / f"rank_{rank}.log").write_text("\n".join(lines(rank, ranks, draw)) + "\n")
     return size
 
 
-def measure(ranks: int) -> tuple[float, float]:
+def measure(ranks: int, lines: Lines) -> tuple[float, float]:
     """Return wall seconds and peak memory in MB of one diagnosis, which must name the rank."""
     directory = Path(tempfile.mkdtemp())
     try:
-        size = write_logs(directory, ranks)
+        size = write_logs(directory, ranks, lines)
         start = time.perf_counter()
         command = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json", "--no-store"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
@@ -107,8 +137,10 @@ def measure(ranks: int) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="+", default=SIZES)
-    sizes = sorted(parser.parse_args().ranks)
-    walls = {ranks: measure(ranks) for ranks in sizes}
+    parser.add_argument("--hang", action="store_true")
+    options = parser.parse_args()
+    sizes = sorted(options.ranks)
+    walls = {ranks: measure(ranks, watchdog_lines if options.hang else log_lines) for ranks in sizes}
     first, (last, peak) = walls[sizes[0]][0], walls[sizes[-1]]
     print(
         f"BENCH ranks={sizes[-1]} ranks_s={last:.1f} ranks_mb={peak:.0f} "

@@ -71,6 +71,8 @@ def test_the_best_passage_counts(model: LetterModel, vectors: Path) -> None:
     """A document is as similar as its best passage; one without passages is at -1, also if no other has any."""
     assert meaning.best_similarity("lost", [["abc", "lost"], [], ["abc"]]) == pytest.approx([1.0, -1.0, 0.0])
     assert meaning.best_similarity("lost", [[], []]) == [-1.0, -1.0]
+    means = meaning.compare_wordings(["lost", "lost"], [["abc", "lost"], [], ["lost"]], count=2)
+    assert means == pytest.approx([(1.0 + meaning.similarity("lost", ["abc"])[0]) / 2, -1.0, 1.0])
     assert meaning.encode([]).shape == (0, 384)
 
 

@@ -37,6 +37,8 @@ QUOTING = "prediction | 'BUG: soft lockup - CPU#12 stuck for 26s!' -> kernel (0.
         ("RuntimeError: 'the feeder has died, see its log'", False),
         ("ERROR loader: 'shard 7 is corrupt and cannot be read'", False),
         ('{"msg": "CUDA error: out of memory", "rank": 3}', False),
+        ('["CUDA error: out of memory", 3]', False),
+        ('[launcher] on "Fatal Python error: Segmentation fault" a traceback is written to stderr', True),
     ],
 )
 def test_a_quote_has_no_failure_outside_its_marks(text: str, is_quote: bool) -> None:

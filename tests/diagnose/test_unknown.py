@@ -117,3 +117,13 @@ def test_the_reason_of_a_library_error_stands_behind_it(text: str, rank: int, di
     assert has_known_reason(error, [reason]) is is_known
     unplaced = replace(reason, origin=replace(reason.origin, rank=None))
     assert has_known_reason(error, [unplaced]) is (is_known or rank == 4)
+
+
+@pytest.mark.parametrize(("text", "groups"), [("slurmstepd: error: pyxis: couldn't start container", 0), ("boom", 1)])
+def test_tasks_that_slurmstepd_could_not_start(text: str, groups: int) -> None:
+    """Exit code 1 of a task of srun behind the known reason why it did not start opens no group."""
+    refusal = fact(text, kind="scheduler", component="slurm", offset=10)
+    end = replace(exited(1, 1, offset=90), component="slurm")
+    assert len(group_unknown([refusal, end], MatchedFacts(known=frozenset({0})))) == groups
+    early = replace(end, offset=0)
+    assert len(group_unknown([refusal, early], MatchedFacts(known=frozenset({0})))) == 1

@@ -63,3 +63,9 @@ def test_terminate_without_an_exception() -> None:
     (fact,) = extract_text("terminate called without an active exception\n")
     assert fact.kind == "terminate"
     assert not {"type", "what"} & set(fact.fields)
+
+
+def test_a_type_that_another_process_broke_is_no_failure() -> None:
+    """`terminate called` without a type and a message says nothing: another process wrote into the line."""
+    torn = "terminate called after throwing an instance of 'node1:412:412 [0] NCCL INFO group.cc:241 -> 1\n"
+    assert [one.kind for one in extract_text(torn)] == ["message"]

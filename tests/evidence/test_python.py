@@ -238,7 +238,7 @@ def test_a_traceback_without_its_last_line_is_truncated() -> None:
     (fact,) = exceptions(
         '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/w/train.py", line 9, in <module>\n'
     )
-    assert fact.detail == ExceptionDetail(truncated=True)
+    assert fact.detail == ExceptionDetail(truncated=True, ends_writer=True)
     assert "type" not in fact.fields
 
 

@@ -39,6 +39,14 @@ def test_writers_have_different_keys(one: bytes, other: bytes) -> None:
     assert writer_key(one) == writer_key(one + b" more 0x12")
 
 
+@pytest.mark.parametrize("prefix", [b"[rank5]:", b"5: [rank5]:", b"5: "])
+def test_each_process_group_of_a_rank_is_a_writer(prefix: bytes) -> None:
+    """Each has its own watchdog: a storm of one must not hide the timeout of another."""
+    line = prefix + b"[PG ID %d PG GUID 7(tp) Rank 1] last enqueued work: %d"
+    assert writer_key(line % (1, 5)) != writer_key(line % (2, 5))
+    assert writer_key(line % (1, 5)) == writer_key(line % (1, 6))
+
+
 def test_quoted_traceback_is_of_the_rank_that_it_names() -> None:
     """Two ranks that quote the traceback of a third have its key; the tracebacks of two ranks have two, in one log."""
     header = b"[rank%d]: Traceback (most recent call last): (RANK %d)"

@@ -18,6 +18,20 @@ def test_each_form_reads_its_examples(form: StatedForm, example: str) -> None:
     assert stated.numbers
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [
+        ("Entry-HcclCommInitRootInfoInner:ranks[2], rank[1], rootinfo: host ip[10.0.0.1]", ()),
+        ("Task run failed, groupRank information is group:[tp], rankSize[2], rankId[1].", ()),
+        ("wait socket establish timeout, role[1] rank[1] timeout[120]", ()),
+        ("Entry-HcclCommInitClusterInfo:clusterInfo[rank_table.json], rank[1], deviceLogicId[1]", (1,)),
+    ],
+)
+def test_numbers_of_members_are_no_ranks(text: str, numbers: tuple[int, ...]) -> None:
+    """A number within one of HCCL's communicators is a rank only in the one of all ranks."""
+    assert read_stated_ranks(text).numbers == numbers
+
+
 @pytest.mark.parametrize("example", [example for _, examples, _ in PEERS for example in examples])
 def test_a_peer_is_never_the_subject(example: str) -> None:
     """A rank that sends, is awaited or is absent did not write the text; nor is every number behind `rank` a rank."""

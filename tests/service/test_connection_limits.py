@@ -195,6 +195,7 @@ def test_uploads_in_progress_have_a_limit(tmp_path: Path) -> None:
     head = b"PATCH /api/v1/uploads/%064x HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/octet-stream\r\n"
     head += b"Upload-Offset: 0\r\nUpload-Length: 1000\r\nContent-Length: 1000\r\n\r\nx"
     with run_server(tmp_path / "triage.db", "--workers", "0", tasks_client_open_uploads=3) as server:
+        assert server.client.get("/api/v1/limits").json()["client_open_uploads"] == 3
         with contextlib.ExitStack() as stack:
             for number in range(3):
                 stack.enter_context(connect(server, send=head % number))

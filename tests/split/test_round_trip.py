@@ -78,8 +78,9 @@ def _stacks(file_prefixes: Sequence[Grammar], most: int) -> list[tuple[Grammar, 
 
     With `file_prefixes`, each stack has one of them in it.
     """
-    # A byte order mark stands at the start of a file, not before each line.
-    layers = [grammar for grammar in GRAMMARS if not grammar.is_record and grammar.name != "byte order mark"]
+    # A byte order mark stands at the start of a file, not before each line. The text behind `> ` says if it is a quote.
+    left_out = ("byte order mark", "quotation")
+    layers = [grammar for grammar in GRAMMARS if not grammar.is_record and grammar.name not in left_out]
     if not file_prefixes:
         candidates = (stack for size in range(1, most + 1) for stack in itertools.permutations(layers, size))
         return [stack for stack in candidates if names_rank(stack) and _is_separable(stack, BY_START)]

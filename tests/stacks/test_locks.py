@@ -54,7 +54,10 @@ def mutexes(*holders: tuple[int, str, int]) -> str:
 def test_lock_without_a_known_holder() -> None:
     """Frames alone show the lock, but not its holder, so no deadlock is reported."""
     phrase = describe((11, "0x561f0b87b0a0", "flush"), (12, "0x561f0b87b060", "save"))
-    assert phrase == "waiting for a lock held elsewhere (lock 0x561f0b87b0a0)"
+    assert phrase == (
+        "waiting for a lock held elsewhere (lock 0x561f0b87b0a0 (in flush); "
+        "thread 12 (in save) waits for lock 0x561f0b87b060, so each may hold the lock of the other)"
+    )
     assert "with another thread" in describe((11, "0x561f0b87b0a0", "flush"), (12, "0x561f0b87b0a0", "save"))
 
 
@@ -71,7 +74,7 @@ def test_deadlock_names_its_threads(count: int) -> None:
     owners = mutexes(*((tid, lock, 11 + (n + 1) % count) for n, (tid, lock, _) in enumerate(threads)))
     phrase = describe(*threads, owners=owners)
     assert phrase.startswith("waiting for a lock of thread 12 (in part1)")
-    assert phrase.endswith("and that one for one of the main thread")
+    assert phrase.endswith("and that one for one of the main thread (in part0)")
     assert phrase.count("thread 1") == count - 1
 
 
@@ -115,7 +118,9 @@ def test_deadlock_is_a_cycle(holders: dict[int, int | None]) -> None:
 )
 def test_owners_in_any_text(text: str, lines: list[str]) -> None:
     """Owners that are parsed from any text are thread ids."""
-    assert all(tid > 0 and owner > 0 for tid, owner in locks._parse_owners("\n".join([text, *lines, text])).items())
+    holders = locks._parse_holders("\n".join([text, *lines, text]))
+    assert all(tid > 0 and owner > 0 for tid, owner in holders.by_waiter.items())
+    assert all(owner > 0 for owner in (*holders.by_address.values(), *holders.others))
 
 
 def test_main_thread_that_joins_deadlocked_threads() -> None:

@@ -15,7 +15,7 @@ from triage.clusters import meaning
 from triage.store import Store, meaning_search
 
 
-def model_for(term: str) -> meaning_search.Best:
+def model_for(term: str) -> meaning_search.Compare:
     """Return a model that only recognizes this term."""
     return lambda _, documents: [float(any(term in passage.lower() for passage in passages)) for passages in documents]
 
@@ -33,10 +33,48 @@ def test_causes_bring_their_incidents(store: Store) -> None:
     store.incidents.add(unknown_diagnosis("odd"))
     store.cluster_actions.name("u-7f3a9c", "The tokenizer is torn", actor="ann", note="the copy job of tuesdays")
     shipped, clusters = load().signatures, store.clusters.list_clusters()
-    answers = meaning_search.search_by_meaning(shipped, clusters, "qwrtz xyzzy", 3, best=model_for("tuesdays"))
+    answers = meaning_search.search_by_meaning(shipped, clusters, "qwrtz xyzzy", 3, compare=model_for("tuesdays"))
     assert answers[0].id == "u-7f3a9c"
     hits = store.search.list_by_cause(["cuda.out-of-memory", "u-7f3a9c", "gpu.fallen-off-bus"], each=2)
     assert [hit.incident.job_name for hit in hits] == ["job 4", "job 3", "odd"]
+
+
+def test_other_platforms_come_later() -> None:
+    """Of equal answers, signatures of a platform that the question does not name come last, and rows of tables."""
+    shipped = load().signatures
+    for question, first, later in (
+        ("qwrtz", "cuda.out-of-memory", "rocm.gpu-hang"),
+        ("qwrtz ROCm", "rocm.gpu-hang", "npu.out-of-memory"),
+        ("qwrtz", "rocm.gpu-hang", "gpu.xid-44"),
+    ):
+        known = [item for item in shipped if item.id in (first, later)]
+        answers = meaning_search.search_by_meaning(
+            sorted(known, key=lambda item: item.id != later),
+            (),
+            question,
+            2,
+            compare=lambda _, texts: [1.0] * len(texts),
+        )
+        assert [item.id for item in answers] == [first, later]
+
+
+def test_a_question_is_compared_in_both_wordings() -> None:
+    """The model gets the question, and the question with the words of the field."""
+    wordings: list[str] = []
+
+    def compare(texts: Sequence[str], documents: Sequence[Sequence[str]]) -> list[float]:
+        wordings.extend(texts)
+        return [0.0] * len(documents)
+
+    answers = meaning_search.search_by_meaning(load().signatures, (), "RAM of the graphics card", 3, compare=compare)
+    assert wordings == ["RAM of the graphics card", "RAM of the graphics card GPU device host memory"]
+    assert len(answers) == 3
+
+
+def test_passages_have_no_placeholders() -> None:
+    """A passage is a sentence without the places of values."""
+    for item in load().signatures:
+        assert not any("{" in passage and "}" in passage for passage in meaning_search.passages(item)[2:3]), item.id
 
 
 @pytest.mark.parametrize(

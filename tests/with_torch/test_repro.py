@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -17,6 +18,7 @@ from triage.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = os.environ.get("TRIAGE_TORCH", "")
 SAMPLES = ROOT / "samples" / "flight"
+RECORDED = ("hung_skipped_call_dump", "hung_uneven_batches_dump")  # samples/jobs; the truth has other keys there
 KINDS = (
     "never_joined",
     "other_call",
@@ -41,8 +43,9 @@ def run(tmp_path: Path) -> Run:
 
     def call(kind: str, *options: str) -> tuple[int, str]:
         script = tmp_path / "repro.py"
-        assert main(["repro", str(SAMPLES / kind), "--output", str(script), "--scale", "2"]) == 0
-        size = yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["world_size"]
+        dumps = sample(kind) / "job" if kind in RECORDED else sample(kind)
+        assert main(["repro", str(dumps), "--output", str(script), "--scale", "2"]) == 0
+        size = read_truth(kind)["world_size"]
         command = [PYTHON, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(size), str(script)]
         environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")} | {
             "OMP_NUM_THREADS": "1"
@@ -63,12 +66,22 @@ def run(tmp_path: Path) -> Run:
     return call
 
 
+def sample(kind: str) -> Path:
+    """Return the directory of a sample."""
+    return ROOT / "samples" / "jobs" / kind if kind in RECORDED else SAMPLES / kind
+
+
+def read_truth(kind: str) -> dict[str, Any]:
+    """Return the content of TRUTH.yaml."""
+    return yaml.safe_load((sample(kind) / "TRUTH.yaml").read_text())
+
+
 def ranks_at_fault(kind: str) -> str:
     """Return the ranks at fault of a sample as the value of --fix-rank."""
-    return ",".join(map(str, yaml.safe_load((SAMPLES / kind / "TRUTH.yaml").read_text())["ranks"]))
+    return ",".join(map(str, read_truth(kind)["root_ranks" if kind in RECORDED else "ranks"]))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *RECORDED])
 def test_a_program_fault_is_reproduced_and_fixed(run: Run, kind: str) -> None:
     """The script hangs or shows the mismatch on gloo; with --fix-rank all ranks finish."""
     status, output = run(kind)

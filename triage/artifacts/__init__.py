@@ -6,7 +6,7 @@ A reader is only imported when the job has an artifact of its kind; every other 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from triage.artifacts.interface import Artifact, Reader, ReadResult
@@ -57,10 +57,12 @@ def read_artifacts(artifacts: Iterable[Artifact]) -> ReadResult:
     return result
 
 
-def infer_from_stacks(facts: Sequence[Evidence], complete: CompleteOrigin, activities: Activities = ()) -> ReadResult:
+def infer_from_stacks(
+    facts: Sequence[Evidence], complete: CompleteOrigin, activities: Activities = (), ranks: Collection[int] = ()
+) -> ReadResult:
     """Return what follows from the stacks of live processes among the facts, as `stacks.inference` does."""
     if not any(fact.kind == "stack" for fact in facts):
         return ReadResult([], [])
     from triage.artifacts.stacks import inference
 
-    return inference.infer_from_stacks(facts, complete, activities)
+    return inference.infer_from_stacks(facts, complete, activities, ranks)

@@ -37,13 +37,22 @@ def best_similarity(text: str, documents: Sequence[Sequence[str]]) -> list[float
 
     Raises OptionError without the model.
     """
+    return compare_wordings([text], documents, count=1)
+
+
+def compare_wordings(wordings: Sequence[str], documents: Sequence[Sequence[str]], *, count: int) -> list[float]:
+    """Return for each document the mean similarity of its `count` best passages with several wordings of one text.
+
+    -1 for a document without passages. Raises OptionError without the model.
+    """
     import numpy
 
     passages = list(dict.fromkeys(passage for document in documents for passage in document))
     place = {passage: number for number, passage in enumerate(passages)}
-    vector = encode([text], use_cache=False)[0]
-    scores = encode(passages) @ vector if passages else numpy.zeros(0)
-    return [max((float(scores[place[passage]]) for passage in document), default=-1.0) for document in documents]
+    vector = encode(wordings, use_cache=False).mean(axis=0)
+    scores = (encode(passages) @ vector).tolist() if passages else []
+    best = [sorted((scores[place[passage]] for passage in document), reverse=True)[:count] for document in documents]
+    return [float(numpy.mean(largest)) if largest else -1.0 for largest in best]
 
 
 def encode(texts: Sequence[str], *, use_cache: bool = True) -> Any:
@@ -77,6 +86,7 @@ def _model_directory() -> str:
     return str(Path(spec.origin).parent / "model")
 
 
+@functools.cache
 def _version() -> str:
     with contextlib.suppress(PackageNotFoundError):
         return f"{PACKAGE} {version(PACKAGE.replace('_', '-'))}"

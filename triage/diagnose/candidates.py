@@ -13,7 +13,7 @@ from triage.base.rank_ranges import format_ranks
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
-from triage.diagnose.sequences import group_of
+from triage.diagnose.progress import group_of
 from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart
 from triage.model import EndingDetail, Evidence, ExceptionDetail, InferenceDetail
 from triage.ranks.identity import short_host
@@ -111,7 +111,7 @@ class Candidate:
     @cached_property
     def process_groups(self) -> frozenset[str]:
         """The process groups that its lines name."""
-        return frozenset(group for fact in self.facts if (group := group_of(fact.text)[0]))
+        return frozenset(group for fact in self.facts if (group := group_of(fact.text).key))
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:

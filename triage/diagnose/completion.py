@@ -10,21 +10,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from triage.base.lazy_re import lazy_re
 from triage.ranks.identity import JobMap, short_host
 from triage.records.activity import Activity
 
 Trace = tuple[str, int | None]
 """Source and rank of lines; without a rank, all lines of a source that name none."""
 
+_STREAM = lazy_re(r"<std(?:out|err)>")
 _FEWEST_RANKS = 2
 _MOST_LATER_STEPS = 1  # a single line with a smaller step after the end is a summary
+
+
+class Writer(NamedTuple):
+    """Who wrote lines that name no rank: their source and the label in front of them, which may be empty."""
+
+    source: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
     """What says that the job ended well.
 
-    `lines` are the (source, activity) that count. `is_proved`: they cover every trace; `open_ranks` and `open_sources`
+    `lines` are the (source, activity) that count. `is_proved`: they cover every trace; `open_ranks` and `open_writers`
     are those that they do not cover. `has_traces`: some rank or some training step is seen at all. `has_end_of_each`:
     lines without a rank say the same end as often as there are ranks.
     """
@@ -32,7 +41,7 @@ class Completion:
     lines: tuple[tuple[str, Activity], ...] = ()
     is_proved: bool = False
     open_ranks: tuple[int, ...] = ()
-    open_sources: tuple[str, ...] = ()
+    open_writers: tuple[Writer, ...] = ()
     has_traces: bool = False
     finished: Mapping[int, float | None] = field(default_factory=dict)
     has_end_of_each: bool = False
@@ -61,15 +70,17 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
     if not any(each.completion == "program" and each.origin.rank is None for _, each in lines):
         traced |= {name.rank for name in job.sources.values() if name.rank is not None and name.rank in job.ranks}
     open_ranks = {rank for rank in traced - finished.keys() if not (covers_all or _is_on(rank, hosts, job))}
-    unranked = {source for source, each in activities if each.origin.rank is None and each.step is not None}
-    open_sources = {
-        source for source in unranked if not (covers_all or _host_of(source, job) in hosts)
-    } - _finished_sources(lines, activities)
+    unranked = {
+        _name_writer(*entry) for entry in activities if entry[1].origin.rank is None and entry[1].step is not None
+    }
+    open_writers = {
+        writer for writer in unranked if not (covers_all or _host_of(writer.source, job) in hosts)
+    } - _finished_writers(lines, activities)
     return Completion(
         lines,
-        bool(lines) and not open_ranks and not open_sources,
+        bool(lines) and not open_ranks and not open_writers,
         tuple(sorted(open_ranks)),
-        tuple(sorted(open_sources)),
+        tuple(sorted(open_writers)),
         bool(traced or unranked),
         finished,
         has_end_of_each,
@@ -90,15 +101,22 @@ def _valid_completions(activities: Iterable[tuple[str, Activity]]) -> Iterator[t
 
 def _trains_after(entries: Sequence[Activity], number: int) -> bool:
     """Whether the writer of an entry, or for a launcher any writer, goes on to train after it."""
-    rank = entries[number].origin.rank if entries[number].completion != "job" else None
+    end = entries[number]
     steps = [
         (place > number, entry.step)
         for place, entry in enumerate(entries)
-        if entry.step is not None and not entry.action and (rank is None or entry.origin.rank in (rank, None))
+        if entry.step is not None and not entry.action and (end.completion == "job" or _may_be_of(end, entry))
     ]
     latest = max((step for is_later, step in steps if not is_later), default=-1)
     later = {step for is_later, step in steps if is_later and step != latest}
     return len(later) > _MOST_LATER_STEPS or any(step > latest for step in later)
+
+
+def _may_be_of(end: Activity, entry: Activity) -> bool:
+    """Whether a line may be of the writer of another: its rank, else its label, decides where both have one."""
+    if end.origin.rank is not None:
+        return entry.origin.rank in (end.origin.rank, None)
+    return entry.origin.rank is not None or not (end.writer and entry.writer) or end.writer == entry.writer
 
 
 def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[set[str], bool]:
@@ -160,12 +178,27 @@ def _host_of(source: str, job: JobMap) -> str:
     return short_host(host) if host else ""
 
 
-def _finished_sources(lines: Iterable[tuple[str, Activity]], activities: Sequence[tuple[str, Activity]]) -> set[str]:
-    """Return the sources that say that they finished, or whose last step is that of one which does."""
-    steps: dict[str, int] = {}
+def _name_writer(source: str, activity: Activity) -> Writer:
+    return Writer(source, _STREAM.sub("", activity.writer))
+
+
+def _finished_writers(lines: Iterable[tuple[str, Activity]], activities: Sequence[tuple[str, Activity]]) -> set[Writer]:
+    """Return the writers that say that they finished, or whose last step is that of one which does.
+
+    A line without a label speaks for its source. Where only a few of the labelled writers of a source say it, it is
+    nothing that each of them says.
+    """
+    steps: dict[Writer, int] = {}
     for source, activity in activities:
+        writer = _name_writer(source, activity)
         if activity.step is not None:
-            steps[source] = max(steps.get(source, 0), activity.step)
-    done = {source for source, _ in lines}
-    reached = {steps[source] for source in done if source in steps}
-    return done | {source for source, step in steps.items() if step in reached}
+            steps[writer] = max(steps.get(writer, 0), activity.step)
+    done = {_name_writer(*line) for line in lines}
+    reached = {steps[writer] for writer in done if writer in steps}
+    finished = done | {writer for writer, step in steps.items() if step in reached}
+    for source in {writer.source for writer in done}:
+        labelled = {writer for writer in steps if writer.source == source and writer.label}
+        finished.add(Writer(source, ""))
+        if Writer(source, "") in done or len(labelled & finished) * 2 <= len(labelled):
+            finished |= labelled
+    return finished

@@ -13,7 +13,7 @@ from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import root_tier
 from triage.diagnose.phrases import join_names
-from triage.diagnose.survival import is_uncertain
+from triage.diagnose.survival import why_uncertain
 from triage.model import Evidence, ExitDetail, InferenceDetail
 
 LEAST, MOST = 0.1, 0.95
@@ -21,12 +21,16 @@ LEAST, MOST = 0.1, 0.95
 # squeezed up to the second.
 SINGLE, SINGLE_MOST = 0.7, 0.79
 UNCERTAIN = 0.45
-"""The most for a failure of which each line says that the program goes on."""
+"""The most for a failure whose lines all say that the program goes on, or may not concern the job."""
+OTHER_STORY = 0.6
+"""The most for an inference that names another possible explanation."""
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
 _SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.15, 0.1, 0.1
 _WRITTEN = frozenset(("exception", "message", "terminate", "fatal-python"))
 _OTHER_RANKS = "the other ranks"
+# Kinds of evidence that show processes at one moment.
+_SNAPSHOTS = {"flight": "dumps", "stack": "stacks"}
 
 
 def rate_confidence(
@@ -49,20 +53,45 @@ def rate_confidence(
     score += _SOURCE_BONUS * min(3, len(sources) - 1) if sources else 0.0
     score -= _RIVAL * min(2, sum(root_tier(other) == level for other in others))
     score -= 0.0 if root.ranks or root.is_stop_of_job else _NO_RANK
-    for _, inferences in further:
+    is_contradicted = False
+    for _, inferences in further if root.is_inferred and root.ranks else ():
         named = {fact.origin.rank for fact in inferences if fact.origin.rank is not None}
-        if root.is_inferred and named and root.ranks and not named & set(root.ranks):
+        if named and not named & set(root.ranks):
             score -= _CONTRADICTED
-            root.why.append(f"Weaker evidence points to {format_ranks(named)} instead: {inferences[0].text}")
+            is_contradicted = is_contradicted or _contradicts_dumps(root, inferences)
+            root.why.append(_describe_contradiction(root, named, inferences))
     share = calibrate(round(max(LEAST, min(MOST, score)), 2))
     if len(sources) < 2 and share > SINGLE:
         if share > SINGLE_MOST:
             root.why.append("Only one source shows this")
         share = min(SINGLE_MOST, SINGLE + (share - SINGLE) * (SINGLE_MOST - SINGLE) / (MOST - SINGLE))
-    if share > UNCERTAIN and all(is_uncertain(fact) for fact in root.facts):
-        root.why.append("Its line only speaks of this, or says that the program goes on")
+    doubts = [why_uncertain(fact) for fact in root.facts] if share > UNCERTAIN else []
+    if doubts and all(doubts):
+        root.why.append(doubts[0])
         share = UNCERTAIN
+    stories = {fact.detail.uncertainty for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
+    if root.is_inferred and stories and "" not in stories:
+        root.why.extend(f"Not certain: {story}" for story in sorted(stories))
+        share = min(share, OTHER_STORY)
+    if is_contradicted:
+        share = min(share, OTHER_STORY)
     return round(max(LEAST, min(MOST, share)), 2)
+
+
+def _contradicts_dumps(root: Candidate, inferences: Sequence[Evidence]) -> bool:
+    """Whether the root follows from dumps or stacks alone, and what others measured allows no other story."""
+    kinds = {fact.detail.evidence_kind for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
+    details = [fact.detail for fact in inferences if isinstance(fact.detail, InferenceDetail)]
+    is_certain = any(detail.basis == "measured" and not detail.uncertainty for detail in details)
+    return kinds <= _SNAPSHOTS.keys() and is_certain
+
+
+def _describe_contradiction(root: Candidate, named: set[int], inferences: Sequence[Evidence]) -> str:
+    kinds = {fact.detail.evidence_kind for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
+    if kinds and kinds <= _SNAPSHOTS.keys():
+        names = join_names(sorted(_SNAPSHOTS[kind] for kind in kinds))
+        return f"The {names} and the watchdog lines do not agree; the lines say: {inferences[0].text}"
+    return f"Weaker evidence points to {format_ranks(named)} instead: {inferences[0].text}"
 
 
 def _independent_sources(root: Candidate, candidates: Sequence[Candidate]) -> list[str]:

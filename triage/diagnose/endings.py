@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from triage.diagnose.graph import is_status_ending
-from triage.model import EndingDetail, Evidence
+from triage.model import EndingDetail, Evidence, StackDetail
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     if messages or [facts[index] for index in matched.causing]:
         return []
     others = [*known, *failures]
+    stacks = [fact for fact in facts if isinstance(fact.detail, StackDetail)]  # `Timeout (0:05:00)!` stands above one
     weak = [one for one in endings if not _is_strong(one) and not _is_covered(one, others)]
+    weak = [one for one in weak if not any(is_among(stack, one) for stack in stacks)]
     stating = [one for one in weak if not is_status_ending(one)]
     exits = [fact for fact in failures if fact.kind == "exit"]
     return stating or ([] if exits else weak)

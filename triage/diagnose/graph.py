@@ -10,6 +10,7 @@ from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.launcher_reports import is_launcher_report
+from triage.diagnose.references import is_reference
 from triage.model import EndingDetail, Evidence, ExceptionDetail
 from triage.ranks.identity import short_host
 
@@ -90,6 +91,7 @@ def _has_no_message(fact: Evidence) -> bool:
     return (
         fact.kind == "exit"
         or is_status_ending(fact)
+        or is_reference(fact)
         or (isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated)
     )
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
+from triage.diagnose.completion import Writer
 from triage.diagnose.phrases import agree, join_names
 from triage.diagnose.reason import ReasoningResult
 from triage.model import EndingDetail, Evidence, FinalLine, Inconclusive, Warning
@@ -101,10 +102,16 @@ def _explain_end(result: ReasoningResult, read: ReadInput) -> Iterator[str]:
         yield f"{_of_ranks(finished)} finished; {format_ranks(completion.open_ranks)} {say} not say so"
     elif completion.open_ranks:
         yield f"A line says that something finished, but not {format_ranks(completion.open_ranks)}"
-    if completion.open_sources:
-        ends = agree(completion.open_sources, "stops", "stop")
-        names = _name_some([_short(name) for name in completion.open_sources])
-        yield f"{names} {ends} without saying that {agree(completion.open_sources, 'it', 'they')} finished"
+    if completion.open_writers:
+        ends = agree(completion.open_writers, "stops", "stop")
+        names = _name_some([_name_writer(writer) for writer in completion.open_writers])
+        yield f"{names} {ends} without saying that {agree(completion.open_writers, 'it', 'they')} finished"
+
+
+def _name_writer(writer: Writer) -> str:
+    """Return `worker-5 in all.log`, or the source alone for lines without a label."""
+    label = writer.label.strip(" []:|()")
+    return f"{label} in {_short(writer.source)}" if label else _short(writer.source)
 
 
 def _explain_first(result: ReasoningResult, lines: Sequence[Evidence]) -> Iterator[str]:

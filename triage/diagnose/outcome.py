@@ -95,7 +95,7 @@ class Outcome:
         if LASTING in fact.fields:
             return ""
         if not self.died:
-            if fact.source in ends and fact.offset < ends[fact.source]:
+            if fact.offset < ends.get(fact.source, 0) and not self._ended_its_own_writer(fact):
                 return "the job finished afterwards"
             is_of_environment = fact.kind in _OF_ENVIRONMENT and fact.component != "app"
             if (
@@ -115,6 +115,13 @@ class Outcome:
         if detail.continued and not may_have_ended:
             return "its rank made progress afterwards"
         return ""
+
+    def _ended_its_own_writer(self, fact: Evidence) -> bool:
+        """Whether it may have ended a process that none of the lines behind it says to have finished."""
+        behind = [end for source, end in self.completion.lines if source == fact.source and end.offset > fact.offset]
+        return _may_end_process(fact) and all(
+            end.completion != "job" and _is_of_other_writer(end.origin, fact) for end in behind
+        )
 
     def _follows_end(self, fact: Evidence) -> bool:
         """Whether it stands behind the last line by which its source finished, and no launcher reports success."""
@@ -187,7 +194,11 @@ def find_outcome(
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
         completion=completion,
         progress=find_progress(activities),
-        final_errors=tuple(fact for fact in facts if fact.origin.attempt == last and _may_end_process(fact)),
+        final_errors=tuple(
+            fact
+            for fact in facts
+            if fact.origin.attempt == last and fact.origin.rank is not None and _may_end_process(fact)
+        ),
     )
 
 
@@ -203,12 +214,20 @@ def _count_unplaced_actions(activities: Sequence[tuple[str, Activity]]) -> dict[
 
 
 def _may_end_process(fact: Evidence) -> bool:
-    """Whether a process of a known rank may have ended by this error, and did not go on after it."""
-    if fact.origin.rank is None:
-        return False
+    """Whether a process may have ended by this error, and did not go on after it."""
     if isinstance(fact.detail, ExceptionDetail):
         return is_final_exception(fact) and not fact.detail.continued and not fact.detail.nonfatal
     return fact.kind in ("terminate", "fatal-python", "crash")
+
+
+def _is_of_other_writer(end: Origin, fact: Evidence) -> bool:
+    """Whether a line behind an error is of another rank, or else of another host, or else none of its writer's is."""
+    origin = fact.origin
+    if end.rank is not None and origin.rank is not None:
+        return end.rank != origin.rank
+    if end.host and origin.host and end.host != origin.host:
+        return True
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.ends_writer
 
 
 def _has_unlogged_exception(facts: Sequence[Evidence], exits: Sequence[Evidence]) -> bool:

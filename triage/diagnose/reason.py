@@ -22,11 +22,14 @@ from triage.diagnose.graph import CausalGraph
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
+from triage.diagnose.references import is_reference
 from triage.diagnose.remarks import add_remarks
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
+from triage.evidence.inference import BLOCKED
 from triage.model import EndingDetail, Evidence, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
+from triage.ranks.npu_processes import place_devices
 from triage.records.activity import Activity
 
 
@@ -178,7 +181,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     has_measured = any(
         isinstance(fact.detail, InferenceDetail) and fact.detail.basis == "measured" for fact in handed_in
     )
-    inferred = rules.infer(context, has_cause=has_cause or has_measured, without=job.without)
+    inferred = rules.infer(context, has_cause=has_cause, is_measured=has_measured, without=job.without)
     if inferred.inferences:
         facts = [*stated, *inferred.inferences, *endings]
         before = {one.id: (matches[one.id], one) for one in known}
@@ -217,7 +220,11 @@ def _states_cause(known: Iterable[Candidate], groups: Iterable[Sequence[Evidence
 
 
 def _says_little(fact: Evidence) -> bool:
-    return is_launcher_report(fact) or (isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong")
+    return (
+        is_launcher_report(fact)
+        or is_reference(fact)
+        or (isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong")
+    )
 
 
 def _make_context(
@@ -251,7 +258,7 @@ def _make_context(
         handled=job.handled,
         files=_files_by_host(job.map),
         addresses=job.map.addresses,
-        local={**job.map.by_local, **job.map.by_device},
+        local={**job.map.by_local, **place_devices(job.map.npus, job.map.complete)},
         pids=job.map.by_pid,
         writes=job.outcome.writes,
         writers=job.outcome.writers,
@@ -299,6 +306,7 @@ def _combine(
 ) -> ReasoningResult:
     """Return one answer from those for each attempt: the last with a root cause decides."""
     chosen = next((one for one in reversed(solved) if one.verdict.root is not None), solved[-1])
+    suspecting = [fact for fact in chosen.inferences if fact.fields.get("rule") != BLOCKED]
     _compare_attempts([one for one in solved if one is not chosen], chosen)
     rest = [one for one in (*solved, *superseded) if one is not chosen]
     candidates: dict[str, Candidate] = {}
@@ -310,8 +318,8 @@ def _combine(
         verdict=chosen.verdict,
         outcome=outcome,
         matches={name: match for one in solved for name, match in one.matches.items()},
-        suspects=tuple(sorted({fact.origin.rank for fact in chosen.inferences if fact.origin.rank is not None})),
-        suspicion=next((fact.text for fact in chosen.inferences), ""),
+        suspects=tuple(sorted({fact.origin.rank for fact in suspecting if fact.origin.rank is not None})),
+        suspicion=next((fact.text for fact in suspecting), ""),
         fired_rules=frozenset().union(*(one.fired_rules for one in (*solved, *superseded))),
         timeouts=tuple(sorted({name for one in (*solved, *superseded) for name in one.timeouts})),
     )

@@ -17,12 +17,22 @@ from triage.diagnose.collection_advice import AvailableData, advise_collection
 from triage.diagnose.endings import is_among, is_stated_ending
 from triage.diagnose.graph import root_tier, sort_tier
 from triage.diagnose.headline import choose_headline
-from triage.diagnose.live_processes import describe_live_processes
 from triage.diagnose.phrases import capitalise, join_names, shorten
 from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
 from triage.diagnose.unknown_advice import advise_unknown
-from triage.model import Evidence, ExceptionDetail, Finding, FlightDetail, Moment, Verdict, Warning
+from triage.evidence.inference import HUNG
+from triage.model import (
+    Evidence,
+    ExceptionDetail,
+    Finding,
+    FlightDetail,
+    InferenceDetail,
+    Moment,
+    StackDetail,
+    Verdict,
+    Warning,
+)
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
 from triage.records.activity import find_silent_ranks
@@ -215,6 +225,9 @@ def decide_verdict(
         for candidate in result.candidates
         if candidate.role not in ("noise", "confirmation") and not candidate.superseded
     ]
+    hung = [fact for fact in result.facts if isinstance(fact.detail, InferenceDetail) and fact.detail.rule == HUNG]
+    if hung and not result.outcome.is_success and all(symptom.is_inferred for symptom in symptoms):
+        return "unknown", _hung(hung, result, versions or {})
     if symptoms:
         return "unknown", _symptoms_only(symptoms, result, versions or {})
     undecided = [fact for fact in result.facts if isinstance(fact.detail, FlightDetail) and fact.detail.undecided]
@@ -226,6 +239,28 @@ def decide_verdict(
 def _advice(result: ReasoningResult, versions: Mapping[str, str]) -> tuple[str, ...]:
     """Return what to collect next time, if anything is missing."""
     return tuple(filter(None, (advise_collection(AvailableData(result.facts, versions, result.absent)),)))
+
+
+def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[str, str]) -> Finding:
+    """Return a finding that says where each rank of a hung job stands, as its stacks show and nothing explains."""
+    ranks = tuple(sorted({int(rank) for fact in facts for rank in fact.fields["ranks"].split(",") if rank}))
+    stacks = [fact for fact in result.facts if isinstance(fact.detail, StackDetail)]
+    own = [fact for fact in stacks if fact.origin.rank in ranks] or stacks
+    return Finding(
+        signature=None,
+        title=f"Hung: {facts[0].text[:1].lower()}{facts[0].text[1:]}",
+        domain="unknown",
+        role="symptom",
+        severity="fatal",
+        confidence=0.3 if ranks else 0.1,
+        ranks=ranks,
+        count=len(stacks),
+        why=(
+            "No line, exit or signature explains it: the stacks show where each rank stands, not why",
+            *_advice(result, versions),
+        ),
+        evidence=tuple(_representatives(own, set())),
+    )
 
 
 def _undecided(facts: Sequence[Evidence], advice: tuple[str, ...]) -> Finding:
@@ -311,7 +346,6 @@ def collect_warnings(result: ReasoningResult, job: JobMap) -> list[Warning]:
     return [
         *conflicts.find_conflicts(job),
         *_warn_of_silent_ranks(result),
-        *describe_live_processes(result),
         *(
             Warning("pattern-timeout", None, f"A pattern of {name} took too long, so it was not searched in every line")
             for name in result.timeouts

@@ -7,8 +7,10 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.other_programs import name_other_program
 from triage.evidence.endings.classification import UNLIKE, classify
 from triage.evidence.endings.logger_levels import read_level
+from triage.evidence.provoked import PROVOKED
 from triage.model import Evidence, ExceptionDetail, Origin
 from triage.ranks.sole_ranks import name_process
 from triage.records.activity import Activity
@@ -24,6 +26,8 @@ _QUOTED = lazy_re(
     r"(?<!\w)'[^'\n]{8,800}'(?!\w)|\"[^\"\n]{8,800}\"|`[^`\n]{8,800}`|“[^”\n]{8,800}”|«[^»\n]{8,800}»|"
     r"^(?:> |\| )[^\n]{8,800}"
 )
+# An announcement: `on "Fatal Python error: …" a traceback is written`.
+_CONDITION = lazy_re(r"(?i)\b(?:on|upon|if|when|whenever) (?:an? |the )?[\"'`“]")
 # What a program says that goes on after a failure, or only speaks of one; and what it says where it does not go on.
 _GOES_ON = lazy_re(
     r"(?i)\b(?:retrying|(?:will|going to) (?:retry|try again)|retry needed|trying again|skipp(?:ed|ing)|"
@@ -31,6 +35,7 @@ _GOES_ON = lazy_re(
     r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|"
     r"\b(?:previous|earlier|last) (?:attempt|run|job|try)\b.{0,40}\b(?:ended|failed|died|exited|crashed)\b"
 )
+_OBJECTS = ("{", "[{", "[[", '["', "['")  # of JSON and Python; `[launcher] ` is a tag
 _GIVES_UP = lazy_re(
     r"(?i)\b(?:giv(?:e|es|ing|en) up|not retrying|no more|exhausted|last attempt|aborting|"
     r"retr(?:y|ies)\b[^\n]{0,30}exceeded)\b"
@@ -127,6 +132,15 @@ def may_be_time_zone(seconds: float) -> bool:
     return seconds + _TIMEOUT >= _ZONE and (seconds + _TIMEOUT) % _ZONE <= _TIMEOUT + _TOLERANCE
 
 
+def why_uncertain(fact: Evidence) -> str:
+    """Return why a line that states a failure may not concern the job, empty if nothing says so."""
+    if PROVOKED in fact.fields:
+        return "The lines around it say that a test provoked it"
+    if program := name_other_program(fact):
+        return f"Its line is about {program}, which is no part of the job"
+    return "Its line only speaks of this, or says that the program goes on" if is_uncertain(fact) else ""
+
+
 def is_uncertain(fact: Evidence) -> bool:
     """Whether a line only speaks of a failure, or says that its program goes on: it may not have ended anything."""
     line = fact.text.split("\n", 1)[0][:_LONGEST]
@@ -138,11 +152,13 @@ def is_uncertain(fact: Evidence) -> bool:
 def is_quoted(text: str) -> bool:
     """Whether a failure stands only within the quotation marks of a line, or behind the mark of a quoted line."""
     line = text.split("\n", 1)[0][:_LONGEST]
-    if line[:1] in ("{", "["):
+    if line.startswith(_OBJECTS):
         return False
     spans = [match.group().strip("'\"`“”«»>| ") for match in _QUOTED.finditer(line)]
     rest = _QUOTED.sub(" ", line)
     if not spans or classify(rest, read_level(rest)) is not UNLIKE:
         return False
+    if _CONDITION.search(line):
+        return True
     is_mostly_quoted = sum(map(str.isalpha, "".join(spans))) > sum(map(str.isalpha, rest))
     return is_mostly_quoted or any(classify(span) is not UNLIKE for span in spans)

@@ -14,6 +14,7 @@ from triage.diagnose.attribution import WRAPPERS
 from triage.diagnose.endings import MatchedFacts, is_among, select_endings
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.headline import has_no_message
+from triage.diagnose.references import is_reference
 from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, ExitDetail
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
@@ -21,6 +22,11 @@ _ALL_KINDS = _KINDS | {"ending"}
 # A library's error whose reason stands in the lines behind it.
 _HEADS = lazy_re(r"(?i)\b(?:hccl|nccl|rccl|aclnn|acl|cann|mpi)\w{0,20} (?:function )?error\b")
 _LONGEST_HEAD = 1000
+# slurmstepd could not start the task: container, plugin, prolog or program.
+_NOT_STARTED = lazy_re(
+    r"\berror: (?:pyxis: |spank: |execve\(\): |Failed to invoke (?:spank|task) plugin|"
+    r"(?:run_command: |Could not run )slurm task_prolog )"
+)
 _REACH = 600
 """So many bytes behind the error its reason may begin, with the prefixes of collectors."""
 
@@ -37,13 +43,14 @@ def group_unknown(
         return {}
     places = {_place(facts[index]) for index in known}
     reasons = [facts[index] for index in known if facts[index].kind == "message"]
+    refusals = [facts[index] for index in known if _NOT_STARTED.search(facts[index].text[:_LONGEST_HEAD])]
     erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
     erring |= {*explained_ranks} - {None}
     failures = [
         fact
         for index, fact in enumerate(facts)
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
-        if not has_known_reason(fact, reasons)
+        if not has_known_reason(fact, reasons) and not _has_not_started(fact, refusals)
     ]
     endings = select_endings(facts, matched, failures)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
@@ -69,7 +76,11 @@ def _last_lines_beside(facts: Sequence[Evidence], members: Sequence[Evidence]) -
 
 
 def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
-    """Whether an exception only heads a library's error, and a signature knows the reason in the lines behind it."""
+    """Whether an exception only heads a library's error, and a signature knows the reason in the lines behind it; or
+    refers to another line, and a signature knows one of its rank.
+    """
+    if is_reference(fact) and any(_is_of_same_writer(fact, reason) for reason in reasons):
+        return True
     if fact.kind != "exception" or not _HEADS.search(fact.text[:_LONGEST_HEAD]):
         return False
     return any(
@@ -78,6 +89,30 @@ def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
         and 0 <= reason.offset - fact.end <= _REACH
         for reason in reasons
     )
+
+
+def _has_not_started(fact: Evidence, refusals: Sequence[Evidence]) -> bool:
+    """Whether srun tells of the end of a task behind slurmstepd's message that it could not start it."""
+    if (
+        fact.kind != "exit"
+        or fact.component != "slurm"
+        or not isinstance(fact.detail, ExitDetail)
+        or fact.detail.signal
+    ):
+        return False
+    return any(
+        refusal.source == fact.source
+        and refusal.origin.attempt == fact.origin.attempt
+        and refusal.offset < fact.offset
+        and (not refusal.origin.host or not fact.origin.host or refusal.origin.host == fact.origin.host)
+        for refusal in refusals
+    )
+
+
+def _is_of_same_writer(fact: Evidence, other: Evidence) -> bool:
+    if fact.origin.rank is None:
+        return fact.source == other.source
+    return fact.origin.rank == other.origin.rank
 
 
 def _place(fact: Evidence) -> tuple[str, int, int]:

@@ -10,7 +10,7 @@ from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks.log_wrappers import with_json_forms
-from triage.records import identity_lines, pairing_lines
+from triage.records import identity_lines, npu_lines, pairing_lines
 from triage.stacks import beginnings
 
 EXTRACTORS: tuple[Extractor, ...] = (
@@ -67,6 +67,12 @@ TRIGGERS: tuple[str, ...] = (
     "slurmstepd: error: ",
     "*** JOB ",
     "NVRM: Xid",
+    "Task run failed, ",
+    "| time out |",
+    "| no connect |",
+    npu_lines.FAILED,
+    "HCCL_CONNECT_TIMEOUT set by",
+    "HCCL_EXEC_TIMEOUT set by",
     *RESTART_TRIGGERS,
     *beginnings.TRIGGERS,
     " short test summary info ",
@@ -74,7 +80,13 @@ TRIGGERS: tuple[str, ...] = (
 # Ray prints one of many equal lines of several workers, with their number.
 REPEATED = "x across cluster]"
 # Lines that map pids and hosts to ranks, or state versions. They are no failures.
-MAP_TRIGGERS: tuple[str, ...] = (*identity_lines.TRIGGERS, *pairing_lines.TRIGGERS, "NCCL version 2", REPEATED)
+MAP_TRIGGERS: tuple[str, ...] = (
+    *identity_lines.TRIGGERS,
+    *pairing_lines.TRIGGERS,
+    *npu_lines.TRIGGERS,
+    "NCCL version 2",
+    REPEATED,
+)
 
 
 def scan_literals(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:

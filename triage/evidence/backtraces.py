@@ -122,4 +122,5 @@ def detail_of(process: Process) -> StackDetail:
         key=tuple(map(redact, key_of(process))),
         pid=process.pid,
         age=process.age,
+        main=process.main,
     )

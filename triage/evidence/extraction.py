@@ -15,7 +15,7 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
-from triage.evidence import described_pods, headings
+from triage.evidence import described_pods, headings, provoked
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap
@@ -24,10 +24,20 @@ from triage.ranks.host_orders import HostOrder
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.layouts import PLAIN, Layout, detect_layout
 from triage.ranks.separate_groups import Membership
-from triage.records import deinterleave, headerless, host_pairs, identity_lines, line_cuts, memberships, pairing_lines
+from triage.records import (
+    deinterleave,
+    headerless,
+    host_pairs,
+    identity_lines,
+    line_cuts,
+    memberships,
+    npu_lines,
+    pairing_lines,
+)
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import build_blocks
 from triage.records.host_order_lines import find_host_orders
+from triage.records.sections import read_section_ends
 from triage.records.text import Line, Text
 from triage.records.tracebacks import HEADER
 from triage.scan.interface import Hit, ScanResult
@@ -37,11 +47,10 @@ Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
 
 _YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
-# NCCL says at the start which address its host has, HCCL which host and device a rank has.
+# NCCL says at the start which address its host has.
 _ADDRESS = lazy_re(
     r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
 )
-_DEVICE = lazy_re(r"userRank\[(\d+)\][^\n]{0,80}?hostIp\[([\d.:a-f]+)\][^\n]{0,120}?devicePhyId\[(\d+)\]")
 _COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
 # Name, what a text must hold in lower case, and where the version stands.
 _VERSIONS = (
@@ -195,6 +204,7 @@ def extract_source(
         facts += extracted
     facts += endings.facts
     facts = described_pods.place_on_nodes(facts, text, read)
+    facts = provoked.mark_provoked(facts, text, scan.tail)
     ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)
     return ExtractedSource(
         tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
@@ -350,8 +360,14 @@ def _read_activity(
     tail_start = scan.size - len(scan.tail)
     head = context.head_activity if tail_start > 0 else ()
     tail = read_activity(scan.tail, tail_start, year, layout, one=has_one_writer)
+    writers = {each.writer for each in context.head_activity if each.writer}
+    has_labels = not has_one_writer and len(writers | {each.writer for each in tail if each.writer}) > 1
+    if has_labels:
+        tail = read_activity(scan.tail, tail_start, year, layout, by_prefix=True)
     absent = set() if has_one_writer else {each.writer for each in head} - {each.writer for each in tail}
     earlier = find_earlier_activity(read, tail_start, sorted(absent), year, layout) if absent else []
+    if has_labels:
+        earlier = sorted([*earlier, *read_section_ends(read, tail_start, year, layout)], key=lambda each: each.offset)
     end = min(_start_of_reports(scan, literals), tail_start)
     if end > 0 and not has_one_writer:
         start = max(0, end - len(scan.tail))
@@ -376,8 +392,6 @@ def _learn_addresses(job: JobMap, text: str) -> None:
     lines = "\n".join(line for line in text.split("\n") if ": Using " in line)  # the pattern is slow on others
     for match in _ADDRESS.finditer(lines):
         job.addresses[match[2]].add(short_host(match[1]))
-    for match in _DEVICE.finditer(text) if "userRank[" in text else ():
-        job.by_device[(match[2], int(match[3]))].add(int(match[1]))
 
 
 def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
@@ -390,6 +404,9 @@ def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
         result.job.ranks.add(origin.rank)  # another rank quotes it: the source says nothing of its host
     else:
         result.job.learn(fact.source, origin)
+    if any(hint in fact.text for hint in npu_lines.HINTS) and fact.kind != "ending":
+        process = npu_lines.read_npu_process(fact.source, fact.origin, fact.text)
+        result.job.npus |= {process} if process is not None else set()
     if any(trigger in fact.text for trigger in pairing_lines.TRIGGERS):
         for pairing in pairing_lines.read_pairings(fact.origin, fact.text):
             pairing_lines.learn_pairing(result.job, fact.source, pairing)

@@ -13,14 +13,19 @@ from triage.model import Basis, Evidence, InferenceDetail, Origin
 
 # What signatures and docs/signatures.md call each basis in the field `ground`.
 _GROUNDS: dict[Basis, str] = {"measured": "measured", "absence": "silence"}
+BLOCKED = "blocked-in-collective"
+"""Rule of an inference that names ranks which wait, not those for which they wait."""
+HUNG = "hung"
+"""Rule of an inference that says where each rank of a job that hangs stands, but not why it hangs."""
 _STALLED = frozenset(
     (
-        "blocked-in-collective",
+        BLOCKED,
         "blocked-in-dataloader",
         "compile-skew",
         "divergent-call",
         "extra-collective",
         "group-order",
+        HUNG,
         "lagging-rank",
         "late-entry",
         "missed-barrier",
@@ -57,13 +62,14 @@ def make_inferences(
     basis: Basis = "measured",
     component: str = "triage",
     waiting: Sequence[int] = (),
+    uncertainty: str = "",
     **fields: str,
 ) -> list[Evidence]:
     """Return one inference for each rank it names (one without a rank if it names none).
 
     `rule` is the name that signatures match, `text` the sentence with which a reader can check it against the files.
     `evidence` is what it rests on: its place is shown, and its time and attempt are taken. `waiting` are ranks that
-    waited for those it names.
+    waited for those it names. `uncertainty` says which other explanation is possible; empty: none.
     """
     named: list[int | None] = [*sorted(set(ranks))]
     parts = {"rule": rule, "ranks": ",".join(map(str, named)), "ground": _GROUNDS[basis], **fields}
@@ -81,7 +87,7 @@ def make_inferences(
             end=evidence.end,
             fields=parts,
             excerpt=evidence.excerpt,
-            detail=InferenceDetail(rule, basis, evidence.kind, tuple(waiting), state),
+            detail=InferenceDetail(rule, basis, evidence.kind, tuple(waiting), state, uncertainty),
         )
         for rank in named or [None]
     ]

@@ -37,8 +37,10 @@ def extract(block: Block) -> list[Evidence]:
 
 def _terminate(block: Block) -> list[Evidence]:
     text = "\n".join(block.lines)
-    kind = re.search(r"instance of '([^']+)'", text)
+    kind = re.search(r"instance of '([^'\n]+)'", text)
     what = re.search(r"what\(\):\s*(.*)", text)
+    if kind is None and what is None and "instance of '" in text:
+        return []  # another process wrote into the line, so that neither type nor message is left
     parts = {"type": kind[1] if kind else "", "what": what[1] if what else ""}
     return [make_evidence(block, "terminate", "C++", text, None, **parts, **_crash_point(block))]
 

@@ -69,7 +69,15 @@ def make_exception(
     interleaved: bool = False,
 ) -> Evidence:
     """Return the fact of one exception with these further fields. `type` is empty where it is not known."""
-    detail = ExceptionDetail(type, chain, block.nonfatal, block.continued, truncated=truncated, interleaved=interleaved)
+    detail = ExceptionDetail(
+        type,
+        chain,
+        block.nonfatal,
+        block.continued,
+        block.ends_writer,
+        truncated=truncated,
+        interleaved=interleaved,
+    )
     return make_evidence(block, "exception", "Python", text, detail, **{**parts, "type": type, "chain": chain})
 
 

@@ -58,14 +58,16 @@ class ExceptionDetail(Detail):
     """A Python exception. `type` is the last part of its name, `chain` empty where no exception line is left.
 
     `nonfatal`: it ended no process (`ignored` by Python, or it ended a `thread`). `continued`: its rank made progress
-    afterwards. `quoted_by_launcher`: the rank printed it itself before. `interleaved`: lines of several writers were
-    mixed. `truncated`: its last line is missing. `spawn_index`: number of the process of torch.multiprocessing.spawn.
+    afterwards. `ends_writer`: nothing of its writer follows in its file. `quoted_by_launcher`: the rank printed it
+    itself before. `interleaved`: lines of several writers were mixed. `truncated`: its last line is missing.
+    `spawn_index`: number of the process of torch.multiprocessing.spawn.
     """
 
     type: str = ""
     chain: Chain = "final"
     nonfatal: str = ""
     continued: bool = False
+    ends_writer: bool = False
     quoted_by_launcher: bool = False
     interleaved: bool = False
     truncated: bool = False
@@ -98,7 +100,7 @@ class SchedulerDetail(Detail):
 @dataclass(frozen=True, slots=True)
 class StackDetail(Detail):
     """What a live process was doing: `state` is a kind of `stacks.live`, `phrase` says it in words, `key` is its stack
-    as it is compared with others.
+    as it is compared with others. `main` names the main thread of a process without a pid.
     """
 
     state: str
@@ -109,6 +111,7 @@ class StackDetail(Detail):
     key: tuple[str, ...] = ()
     pid: int | None = None
     age: int | None = None
+    main: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +143,7 @@ class InferenceDetail(Detail):
     """A conclusion. `evidence_kind` is the kind of fact that it rests on, `waiting` ranks wait for those it names.
 
     `rank_state` is what it says about the ranks that it names: they are `stalled` or `silent`, or nothing of the kind.
+    `uncertainty` says which other explanation the evidence allows; it is empty where it allows none.
     """
 
     rule: str
@@ -147,6 +151,7 @@ class InferenceDetail(Detail):
     evidence_kind: str = ""
     waiting: tuple[int, ...] = ()
     rank_state: Literal["", "stalled", "silent"] = ""
+    uncertainty: str = ""
 
 
 DETAILS: dict[str, type[Detail]] = {

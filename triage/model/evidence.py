@@ -66,9 +66,10 @@ class Block:
     `lines` have their prefixes removed; `offset` is where the first of them starts, `headline` the offset of the line
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
     `ambiguous`: lines of several writers that cannot be separated. `continued`: its writer made progress afterwards.
-    `nonfatal`: an exception that does not end its process (`ignored`, `thread`). `writers`: so many processes printed
-    this same traceback, their lines mixed; 0: all lines are of one writer. `has_own_time`: its own lines have a time;
-    else the time is that of an earlier line, and it happened then or later.
+    `ends_writer`: nothing of its writer follows, as far as was read. `nonfatal`: an exception that does not end its
+    process (`ignored`, `thread`). `writers`: so many processes printed this same traceback, their lines mixed; 0: all
+    lines are of one writer. `has_own_time`: its own lines have a time; else the time is that of an earlier line, and it
+    happened then or later.
     """
 
     source: str
@@ -80,6 +81,7 @@ class Block:
     origin: Origin
     ambiguous: bool = False
     continued: bool = False
+    ends_writer: bool = False
     nonfatal: str = ""
     writers: int = 0
     has_own_time: bool = True

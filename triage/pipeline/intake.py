@@ -25,6 +25,7 @@ _WRITER_MARKS = lazy_re(
     rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+"
     rb"|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
 )
+_PROCESS_GROUP = lazy_re(rb"\[PG [^\]\n]{1,200}\]")
 # torch.distributed.checkpoint lets every rank quote the traceback of each rank that failed.
 _QUOTED_RANK = lazy_re(rb"call last\): (\(RANK \d{1,7}\))")
 
@@ -45,13 +46,18 @@ _MAX_UNREAD_BYTES = 1 << 28  # of each file, where nothing could be read
 def writer_key(line: bytes) -> bytes:
     """Return the part of a line that differs between writers; a storm keeps some lines of each. Must be cheap.
 
-    A traceback that others quote is that of the rank that its header names, whoever quotes it.
+    A traceback that others quote is that of the rank that its header names, whoever quotes it. Each process group of a
+    rank has a watchdog of its own.
     """
     quoted = _QUOTED_RANK.search(line) if b"(RANK " in line else None
     if quoted is not None:
         return quoted[1]
+    group = _PROCESS_GROUP.search(line) if b"[PG " in line else None
+    own_group = group.group() if group else b""
     prefix = _LEADING_PREFIX.match(line)
-    return prefix.group() if prefix else b"\0".join(_WRITER_MARKS.findall(line)[:3])
+    if prefix:
+        return own_group + prefix.group()
+    return own_group + b"\0".join(_WRITER_MARKS.findall(line.replace(own_group, b"") if group else line)[:3])
 
 
 @dataclass(frozen=True, slots=True)

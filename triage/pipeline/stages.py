@@ -57,7 +57,9 @@ def analyse(
         job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done, paths
     )
     facts = [*dumps.evidence, *extracted.facts]
-    stacks = artifacts.infer_from_stacks(facts, extracted.job.complete, extracted.activity)
+    stacks = artifacts.infer_from_stacks(
+        facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
+    )
     rules = compare.load_rules(options.settings)
     compared = compare.compare_ranks(job.scanned, texts.read_of, extracted, [*dumps.evidence, *stacks.evidence], rules)
     applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)

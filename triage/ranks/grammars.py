@@ -21,6 +21,16 @@ _NAME = r"(?P<host>[A-Za-z][\w.-]*)"
 
 GRAMMARS: tuple[Grammar, ...] = (
     make_grammar("byte order mark", "carrier", "GitHub Actions", "_", "\ufeffstep 3", "\ufeff"),
+    # `>` and 3, 7 or 11 blanks is pytest's mark of the line of code that failed.
+    make_grammar(
+        "quotation",
+        "carrier",
+        "Markdown, mail",
+        "_",
+        ("> RuntimeError: boom", '>   File "train.py", line 3, in <module>', ">     raise ValueError(text)"),
+        r">(?: (?=[^\s>]|  File \"|    \S|> )|$)",
+        required_text=">",
+    ),
     # Launchers: torchrun, torch's tags, kubectl, MPI, srun, PALS and Ray.
     make_grammar(
         "torchrun tee with the role rank",
@@ -373,6 +383,15 @@ GRAMMARS: tuple[Grammar, ...] = (
         "bert.node1.D0 [stderr] step 3",
         r"[A-Za-z][\w.-]* \[(?P<stream>stdout|stderr)\] ?",
         required_text=" [std",
+    ),
+    make_grammar(
+        "stream of a child",
+        "carrier",
+        "Accelerate, Ansible",
+        "a",
+        "stderr: Traceback (most recent call last):",
+        r"(?P<stream>stdout|stderr): ",
+        required_text="std",
     ),
     make_grammar(
         "bracketed rank",

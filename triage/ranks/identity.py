@@ -23,6 +23,7 @@ from triage.ranks.host_names import HostNames, Place
 from triage.ranks.host_orders import HostOrder, place_ranks
 from triage.ranks.name_evidence import NameEvidence
 from triage.ranks.node_layout import NodeLayout, find_pod_ordinal
+from triage.ranks.npu_processes import NpuProcess, list_npu_members
 from triage.ranks.pci_addresses import read_nccl_address, read_pci_address
 from triage.ranks.places import RUN_DIRECTORY, UNKNOWN_HOST_OF, host_keys, is_address, short_host
 from triage.ranks.separate_groups import Stated
@@ -39,11 +40,11 @@ _LARGEST_WORLD = 1 << 17
 class JobMap:
     """Which ranks, hosts, pids and GPUs belong together: filled by `learn`, then by `resolve`, asked by `complete`.
 
-    `by_pid`, `by_local` (host and local rank), `by_source`, `by_bus` (host and PCI address) and `by_device` (IP address
-    and device) give ranks. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has what
-    the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks. `root`
-    is the start that the names of all sources share; it says nothing. `nodes` says which node a place is, `orders`
-    which hosts launchers were given, `memberships` which rank of how many processes say that they are.
+    `by_pid`, `by_local` (host and local rank), `by_source` and `by_bus` (host and PCI address) give ranks. `npus` has
+    what HCCL says of processes. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has
+    what the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks.
+    `root` is the start that the names of all sources share; it says nothing. `nodes` says which node a place is,
+    `orders` which hosts launchers were given, `memberships` which rank of how many processes say that they are.
     """
 
     root: str = ""
@@ -60,7 +61,7 @@ class JobMap:
     members: list[CommunicatorMember] = field(default_factory=list)
     clocks: HostClocks = field(default_factory=HostClocks)
     addresses: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    by_device: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    npus: set[NpuProcess] = field(default_factory=set)
     nodes: NodeLayout = field(default_factory=NodeLayout)
     orders: set[HostOrder] = field(default_factory=set)
     memberships: list[Stated] = field(default_factory=list)
@@ -95,6 +96,7 @@ class JobMap:
         Only the largest communicator has global ranks; a smaller one numbers its own members.
         """
         self.unify_hosts()
+        self.members += list_npu_members(self.npus, self.sources, bool(self.ranks or self.members or self.sizes))
         size = max(self.sizes | {member.size for member in self.members}, default=0)
         for member in self.members:
             if member.size == size:

@@ -18,6 +18,9 @@ LONGEST = 4000
 _MOST = 4096
 _HINTS = ("rank", "process", "gpu", "npu", "cuda:")
 _LIST = r"\d{1,6}(?:(?:\s?-\s?|,\s?(?:and\s)?|\sand\s)\d{1,6})*"
+_MEMBERS = lazy_re(
+    r"\b(?:ranks|rankNum|rankSize|totalRanks)\[\d|\b(?:user|localUser|remoteUser)[Rr]ank\[\d|\brole\[\d\] ?rank\[\d"
+)
 _NUMBERS = rf"(?:dict_keys\()?[\[({{]{{0,2}}(?P<numbers>{_LIST})\b(?!\.\d)"
 _RANK = r"(?<![A-Za-z])(?i:(?:global|world)[ _-]?)?(?i:rank)"
 # Between the word and its number: `rank 3`, `rank: 3`, `rank=3`, `Rank[3`, `rank_3`, `rank3`.
@@ -267,7 +270,7 @@ def read_stated_ranks(text: str) -> StatedRanks:
     """Return the ranks that a text is about by the first form found; none where it is not one clear statement."""
     text = text[:LONGEST]
     lower = text.lower()
-    if not any(hint in lower for hint in _HINTS):
+    if not any(hint in lower for hint in _HINTS) or numbers_members(text):
         return StatedRanks()
     without_peers = remove_peers(text)
     for form in SUBJECTS:
@@ -278,6 +281,11 @@ def read_stated_ranks(text: str) -> StatedRanks:
         if mentions:
             break
     return StatedRanks()
+
+
+def numbers_members(text: str) -> bool:
+    """Whether the numbers in a text are those of members of one of HCCL's communicators, not ranks of the job."""
+    return _MEMBERS.search(text[:LONGEST]) is not None
 
 
 def remove_peers(text: str) -> str:

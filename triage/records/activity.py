@@ -152,12 +152,19 @@ class _LineChoice:
 
 
 def read_activity(
-    tail: bytes, offset: int, year: int, layout: Layout = PLAIN, *, whole: bool = False, one: bool = False
+    tail: bytes,
+    offset: int,
+    year: int,
+    layout: Layout = PLAIN,
+    *,
+    whole: bool = False,
+    one: bool = False,
+    by_prefix: bool = False,
 ) -> list[Activity]:
     """Return the activity in the last lines of each writer, in file order.
 
     `offset` is where `tail` starts. `whole`: it starts with a whole line. `one`: a single rank wrote all of it, so that
-    a few lines are enough.
+    a few lines are enough. `by_prefix`: every line is parsed for its writer, not only those with common labels.
     """
     position = tail.find(b"\n") + 1 if offset and not whole else 0
     end = offset + len(tail)
@@ -170,7 +177,7 @@ def read_activity(
         end -= len(data)
         line: Line | None = None
         writer: str | bytes
-        if layout.is_wrapped and data:
+        if (layout.is_wrapped or by_prefix) and data:
             line = next(iter(text.parse_line(data, end)[-1:]), None)
             writer = _writer_of(line.parsed) if line else b""
             data = line.parsed.text.encode("utf-8", "replace") if line else b""

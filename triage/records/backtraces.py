@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from triage.base.lazy_re import lazy_re
 from triage.records.text import Line
 from triage.stacks.beginnings import is_beginning
+from triage.stacks.live.boundaries import DumpBoundaries
 
 _CONTINUES = lazy_re(
     r"\s*(?:> ?)*(?:$|#(?:$| )|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|"
@@ -33,7 +34,7 @@ _CONTINUES = lazy_re(
 # Lines that programs write directly before a stack.
 _HEADING = lazy_re(
     r"\s*(?:> ?)*(?:Program terminated|Program received|Thread \d+|Core was generated|PID \d+ - |TID \d+:|"
-    r"\[Current thread|\[Switching|\[New LWP|warning: |"
+    r"\[Current thread|\[Switching|\[New LWP|warning: |Timeout \(\d+:\d\d:\d\d|"
     r"Segmentation fault|Aborted|Bus error|SIG[A-Z]+\(|\*\*\* |PLEASE submit|Stack dump|\d\.\t|"
     r"\[\S+:\d+ ?:\d*:\d+\] +Caught signal|Process \d+ stopped|\* thread #|"
     r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|Check failed: |=+ ?Backtrace|"
@@ -45,6 +46,9 @@ _SYSTEMD_HEAD = lazy_re(
     r"\s*(?:$|(?:\[\S+\] )?Process \d+ \(|(?:Found )?[Mm]odule |(?:[A-Z][\w-]+ ){0,2}[A-Z][\w-]+: |ELF object)"
 )
 _SYSTEMD_USEFUL = lazy_re(r".*\bProcess \d+ \(|\s*(?:PID|Signal|Command Line): ")
+# py-spy prints the process, the version, and an empty line.
+_PY_SPY = lazy_re(r"Thread \S+ \((?:active|idle)")
+_PY_SPY_HEADING = lazy_re(r"$|Python v\d|Process \d+: \S")
 _MOST_MODULES = 400
 _OPEN_FRAME = lazy_re(r"\s*frame #\d+: .*[^)\s]$")  # it ends on the next line
 # Lines inside a stack: no program begins a record with them.
@@ -71,7 +75,8 @@ def read_heading(first: Line, before: Iterable[Line]) -> list[Line]:
     if _SYSTEMD.match(first.parsed.text):
         return _read_systemd_heading(first, before)
     own = (line for line in before if line.parsed.writer == first.parsed.writer)
-    heading = itertools.takewhile(lambda line: _HEADING.match(line.parsed.text), own)
+    pattern = _PY_SPY_HEADING if _PY_SPY.match(first.parsed.text) else _HEADING
+    heading = itertools.takewhile(lambda line: pattern.match(line.parsed.text), own)
     return list(itertools.islice(heading, _HEADING_LINES))[::-1]
 
 
@@ -105,14 +110,17 @@ def collect(first: Line, following: Iterable[Line], is_stamped: bool = False) ->
     """Return the lines of the backtrace that `first` opens.
 
     `following` are the lines of the same writer. `is_stamped`: every line has a timestamp, so that one opens no record.
+    The dump of another process is a backtrace of its own.
     """
     lines = [first]
     blank = 0
+    boundaries = DumpBoundaries()
+    boundaries.begins_dump(first.parsed.text)
     for line in following:
         text = line.parsed.text
         belongs = _CONTINUES.match(text) or (_OPEN_FRAME.match(lines[-1].parsed.text) and len(text) < 400)
         opens_record = line.parsed.opens_record and "@ " not in text and not is_stamped
-        if len(lines) >= _MOST_LINES or not belongs or opens_record:
+        if len(lines) >= _MOST_LINES or not belongs or opens_record or boundaries.begins_dump(text):
             break
         blank = blank + 1 if not text.strip() else 0
         if blank > 3:

@@ -15,28 +15,17 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
-from triage.ranks.prefix import REPEATED_LAYER, ParsedLine
 from triage.records import backtraces, headerless, pytests, tracebacks
-from triage.records.activity import PROGRESS, STEP
-from triage.records.completion import read_completion
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
-from triage.records.text import Line, Text
+from triage.records.later_progress import Sequel, read_sequel
+from triage.records.text import REACH, Line, Text
 
-# How far a block may reach, in bytes of the file, with the lines of other writers.
-REACH = 1 << 19
 _STAMP_REACH = 1 << 12
 _HEADING_REACH = 1 << 15
 _NEAR_STAMPS = 8
 _NEAR_BEFORE = 16
 _NEAR_BEHIND = 24
 _GAP = 400  # lines of others in a row
-# Other ranks take at most a few steps more before they wait for the failed one.
-_STEPS_OF_PROGRESS = 5
-_PROGRESS_LINES = 20
-# After an error of a process that is no rank, other writers must reach so many steps.
-_STEPS_OF_OTHERS = 8
-_LOCAL_RANK = lazy_re(r"\d\]?:?$|<std|rank")
-_COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _INCOMPLETE = b"  [frames that cannot be attributed to one writer are left out]"
 _C10D_RANK = lazy_re(r" ?\[rank\d+\]:$")
 IGNORED = lazy_re(
@@ -103,7 +92,7 @@ def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedL
 def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
     """Yield the lines after `first` by its writer (if it has no prefix: without one), until `gap` lines of others."""
     writer = first.parsed.writer if writer is None else writer
-    for line in text.lines_from(first.end, REACH, _line_start(first, writer), gap):
+    for line in text.lines_from(first.end, REACH, first.start_of(writer), gap):
         if line.offset > first.offset and line.parsed.writer == writer:
             yield line
 
@@ -115,16 +104,9 @@ def _is_stamped(text: Text, first: Line) -> bool:
 def _lines_behind(text: Text, first: Line) -> Iterator[Line]:
     """Yield the lines by the same writer among the next few."""
     writer = first.parsed.writer
-    following = text.lines_from(first.end, REACH, _line_start(first, writer), _GAP)
+    following = text.lines_from(first.end, REACH, first.start_of(writer), _GAP)
     near = itertools.islice((line for line in following if line.offset > first.offset), _NEAR_BEHIND)
     return (line for line in near if line.parsed.writer == writer)
-
-
-def _line_start(line: Line, writer: str) -> bytes:
-    """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
-    colour = _COLOURS.match(line.data)
-    start = (colour.group() if colour else b"") + writer.encode()
-    return start if writer and line.data.startswith(start) else b""
 
 
 def _collect_nccl(text: Text, first: Line) -> CollectedLines:
@@ -133,7 +115,7 @@ def _collect_nccl(text: Text, first: Line) -> CollectedLines:
     own = first.parsed
     pid = b":%d:" % own.origin.pid if own.origin.pid is not None else b"NCCL"
     chain = re.compile(r"NCCL INFO \S+:\d+ -> \d+")
-    for line in itertools.islice(text.lines_from(first.end, REACH, _line_start(first, own.writer), 64), 32):
+    for line in itertools.islice(text.lines_from(first.end, REACH, first.start_of(own.writer), 64), 32):
         if (
             pid in line.data
             and b"NCCL" in line.data
@@ -177,7 +159,7 @@ def _is_tagged_by_torch(text: Text, first: Line) -> bool:
     """Does torch's excepthook write the tag before the line? It tags tracebacks only, and no output before them."""
     if "c10d rank" not in first.parsed.layers:
         return False
-    before = text.lines_before(first.offset, REACH >> 3, _line_start(first, first.parsed.writer))
+    before = text.lines_before(first.offset, REACH >> 3, first.start_of(first.parsed.writer))
     near = (line.parsed for line in itertools.islice(before, _NEAR_BEFORE))
     same = (parsed for parsed in near if parsed.writer == first.parsed.writer and parsed.text.strip())
     nearest = next((parsed for parsed in same if not parsed.opens_record), None)
@@ -197,7 +179,7 @@ def _backtrace_behind(text: Text, line: Line) -> Line | None:
 
 
 def _collect_backtrace(text: Text, first: Line) -> CollectedLines:
-    before = text.lines_before(first.offset, _HEADING_REACH, _line_start(first, first.parsed.writer))
+    before = text.lines_before(first.offset, _HEADING_REACH, first.start_of(first.parsed.writer))
     heading = backtraces.read_heading(first, before)
     lines = backtraces.collect(first, same_writer(text, first, gap=_GAP), _is_stamped(text, first))
     return CollectedLines([*heading, *lines], first)
@@ -206,7 +188,7 @@ def _collect_backtrace(text: Text, first: Line) -> CollectedLines:
 def _collect_pytest(text: Text, first: Line) -> CollectedLines:
     """Collect one block per failed test: the lines with its reason, far above, and its line of the summary."""
     writer = first.parsed.writer
-    before = text.lines_before(first.offset, REACH, _line_start(first, writer))
+    before = text.lines_before(first.offset, REACH, first.start_of(writer))
     reasons = pytests.failure_reasons(line for line in before if line.parsed.writer == writer)
     parts = []
     for failure in pytests.failure_lines(same_writer(text, first, gap=_GAP)):
@@ -368,6 +350,8 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
     has_own_time = origin.time is not None
     if not has_own_time:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
+    is_traceback = form == "traceback"
+    sequel = read_sequel(text, collected.lines, origin, first.parsed.writer) if is_traceback else Sequel()
     return Block(
         source=text.name,
         offset=first.offset,
@@ -380,7 +364,8 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         writers=collected.writers,
         nonfatal=nonfatal,
         has_own_time=has_own_time,
-        continued=form == "traceback" and _went_on(text, collected.lines[-1], origin, first.parsed.writer),
+        continued=sequel.continued,
+        ends_writer=sequel.ends_writer,
     )
 
 
@@ -406,58 +391,6 @@ def _nonfatal_kind(before: Line | None) -> str:
     return "ignored" if IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
 
 
-def _went_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
-    return _made_progress(text, last, origin, writer) or _others_went_on(text, last, origin, writer)
-
-
-def _made_progress(text: Text, last: Line, origin: Origin, writer: str) -> bool:
-    """Return whether the same rank made progress afterwards, so that the exception was handled."""
-    count = 0
-    steps: set[int] = set()
-    enough = 1 if origin.rank is not None or writer else _PROGRESS_LINES
-    # The exception may be on <stderr> and the progress on <stdout> of the same rank.
-    start = writer.partition(f"<{origin.stream}>")[0] if origin.stream else writer
-    for line in itertools.islice(text.lines_from(last.end + 1, REACH, _line_start(last, start), 4000), 2000):
-        parsed = line.parsed
-        is_same = (
-            parsed.origin.rank == origin.rank
-            if origin.rank is not None and parsed.origin.rank is not None
-            else parsed.writer == writer
-        )
-        if (
-            is_same
-            and not _is_late(parsed, origin)
-            and (PROGRESS.search(parsed.text) or read_completion(parsed.text)[0] in ("program", "job"))
-        ):
-            count += 1
-            step = STEP.search(parsed.text)
-            if step is not None:
-                steps.add(int(step[1]))
-        if count >= enough or len(steps) >= _STEPS_OF_PROGRESS:
-            return True
-    return False
-
-
-def _is_late(parsed: ParsedLine, origin: Origin) -> bool:
-    """Whether a line below an exception may have been written before it: a collector delivered it late."""
-    is_older = parsed.origin.time is not None and origin.time is not None and parsed.origin.time < origin.time
-    return is_older or REPEATED_LAYER in parsed.layers
-
-
-def _others_went_on(text: Text, last: Line, origin: Origin, writer: str) -> bool:
-    """Did ranks go on to train after an error of a process that is no rank, such as a controller?"""
-    if origin.rank is not None or not writer or _LOCAL_RANK.search(writer):
-        return False
-    steps: set[tuple[str, int]] = set()
-    for line in itertools.islice(text.lines_from(last.end + 1, REACH), 2000):
-        parsed = line.parsed
-        step = STEP.search(parsed.text) if parsed.writer != writer else None
-        if step is not None:
-            steps.add((parsed.writer, int(step[1])))
-    numbers = {number for _, number in steps}
-    return len(numbers) >= _STEPS_OF_OTHERS
-
-
 def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:
     """Take the rank from the next lines of the block where the first has none (a timestamp line with a rank in it)."""
     if origin.rank is not None:
@@ -471,7 +404,7 @@ def _time_before(text: Text, line: Line) -> float | None:
     own = line.parsed
     outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
     rank = own.origin.rank
-    for before in text.lines_before(line.offset, _STAMP_REACH, _line_start(line, outermost)):
+    for before in text.lines_before(line.offset, _STAMP_REACH, line.start_of(outermost)):
         other = before.parsed
         if other.origin.time is not None and (
             other.writer == own.writer or (rank is not None and other.origin.rank == rank)

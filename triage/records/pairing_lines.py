@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
-from triage.ranks.stated_ranks import read_stated_ranks, remove_peers
+from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
 from triage.records import launcher_worlds
 from triage.records.introductions import read_introduction
 from triage.records.text import Text
@@ -198,7 +198,7 @@ def _rank_of(origin: Origin, text: str, *, is_joined: bool) -> tuple[int | None,
     stated = read_stated_ranks(text)
     if stated.is_tag and stated.part == "rank" and len(stated.numbers) == 1:
         return stated.numbers[0], True
-    return next(iter(_ranks_in(text)), None) if is_joined else None, False
+    return next(iter(_ranks_in(text)), None) if is_joined and not numbers_members(text) else None, False
 
 
 def _ranks_in(text: str) -> set[int]:

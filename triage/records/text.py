@@ -29,7 +29,10 @@ PAGE = 1 << 12
 _PAGES = 1024
 # The most bytes of a line that are shown and matched; of a longer line the middle is left out.
 LONGEST = 1 << 14
+# How far the lines that belong together may reach, in bytes of the file, with the lines of other writers.
+REACH = 1 << 19
 _RETURN = lazy_re(rb"\r")
+_COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _LEFT_OUT = " … ".encode()
 _START_BYTES, _AROUND_BYTES = 1 << 8, 1 << 11
 _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -67,6 +70,12 @@ class Line:
         if self._raw is None:
             self._raw = _decode(self.data)
         return self._raw
+
+    def start_of(self, writer: str) -> bytes:
+        """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
+        colour = _COLOURS.match(self.data)
+        start = (colour.group() if colour else b"") + writer.encode()
+        return start if writer and self.data.startswith(start) else b""
 
     def showing(self, literals: Sequence[str]) -> Line | None:
         """Return the line if it holds one of `literals`, else None.

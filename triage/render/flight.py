@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from triage.artifacts.flight.model import CallSite, Fault, innermost_user_frame
+from collections.abc import Sequence
+
+from triage.artifacts.flight.model import CallSite, Fault, Rule, innermost_user_frame
 from triage.artifacts.flight.view import Lane, Row, State, View
 from triage.base.rank_ranges import format_ranks
 from triage.render import phrases
@@ -13,12 +15,38 @@ from triage.render.terminal import Paint, join_sections, labelled, wrap
 SCHEMA = "triage.flight/1"
 WIDTH = 100
 NARROWEST = 60
-MARKS: dict[State, str] = {"lost": " ", "done": "=", "open": "W", "missing": ".", "differs": "X", "unknown": "?"}
-MEANING = "= done, W waits, X another call, . not entered, ? the dump ends early, blank: dropped from the ring"
+MARKS: dict[State, str] = {
+    "lost": " ",
+    "done": "=",
+    "open": "W",
+    "missing": ".",
+    "differs": "X",
+    "unknown": "?",
+    "queued": "q",
+}
+MEANING = (
+    "= done, W waits here, q queued behind an open call, X another call, . not entered, ? the dump ends early, "
+    "blank: dropped from the ring"
+)
 MOST_FAULTS = 12
+MOST_FOLLOWING = 3
 MOST_ROWS = 24
 MOST_LANES = 12
 _FRAMES = 5
+_VERDICTS: dict[Rule, tuple[str, str]] = {
+    "never-joined": ("never joined", "never joined"),
+    "lagging-rank": ("lags behind at", "lag behind at"),
+    "extra-collective": ("made an extra call,", "made an extra call,"),
+    "rank-conditional": ("takes another way at", "take another way at"),
+    "divergent-call": ("called something else at", "called something else at"),
+    "shape-mismatch": ("used another size in", "used different sizes in"),
+    "dtype-mismatch": ("used another type in", "used different types in"),
+    "wrong-group": ("used another group for", "used another group for"),
+    "group-order": ("used the groups in another order at", "used the groups in another order at"),
+    "stuck-in-collective": ("is stuck in", "are stuck in"),
+    "p2p-mismatch": ("has no partner for", "have no partners for"),
+}
+"""What the ranks of a root did, of one rank and of several."""
 
 
 def as_json(view: View) -> str:
@@ -77,19 +105,22 @@ def _lane(lane: Lane) -> dict[str, object]:
 def as_text(view: View, *, width: int | None = None, color: bool = False) -> str:
     """Return the faults for a terminal of `width` columns, without control characters of the files."""
     columns, paint = max(width or WIDTH, NARROWEST), Paint(color)
-    blocks = [wrap(sanitize_line(_head(view)), columns)]
+    blocks = [wrap(sanitize_line(answer(view)), columns) + wrap(sanitize_line(_head(view)), columns)]
     faults = view.analysis.faults
-    blocks += [_format_fault(number, fault, columns, paint) for number, fault in enumerate(faults[:MOST_FAULTS])]
-    if len(faults) > MOST_FAULTS:
-        blocks.append(
-            [f"… and {phrases.format_count(len(faults) - MOST_FAULTS, 'more fault')}; --format json shows all"]
-        )
+    roots = sum(not fault.explained_by for fault in faults)
+    most = min(MOST_FAULTS, roots + MOST_FOLLOWING)
+    blocks += [_format_fault(number, fault, columns, paint) for number, fault in enumerate(faults[:most])]
+    if len(faults) > most:
+        blocks.append([f"… and {phrases.format_count(len(faults) - most, 'more fault')}; --format json shows all"])
     blocks += _slow(view, columns, paint)
-    shown = _ordered(view)
+    ordered = _ordered(view)
+    shown = [lane for lane in ordered if not faults or not all(map(_is_uneventful, lane.rows))]
     blocks += [_table(lane, view, columns, paint) for lane in shown[:MOST_LANES]]
     if len(shown) > MOST_LANES:
         more = phrases.format_count(len(shown) - MOST_LANES, "more group")
         blocks.append([f"… and {more}; --group NAME shows one, --format html all"])
+    if len(shown) < len(ordered):
+        blocks.append([f"{phrases.format_count(len(ordered) - len(shown), 'group')} without an open call"])
     if shown:
         blocks.append(wrap(MEANING, columns))
     notes = [f"- {w.source + ': ' if w.source else ''}{w.message} ({w.code})" for w in view.warnings]
@@ -107,13 +138,30 @@ def as_text(view: View, *, width: int | None = None, color: bool = False) -> str
     return join_sections(blocks)
 
 
+def answer(view: View) -> str:
+    """Return one sentence: which ranks are at fault in which call, and who waits for them."""
+    roots = [fault for fault in view.analysis.faults if not fault.explained_by]
+    if not roots:
+        return "No rank waits in a collective, and all calls agree. The dumps do not show what ended the job."
+    first, others = roots[0], len(roots) - 1
+    ranks = {rank for fault in roots for rank in fault.ranks} if _is_same(roots) else set(first.ranks)
+    names = format_ranks(ranks)
+    subject = names[:1].upper() + names[1:]
+    waiting = {rank for fault in view.analysis.faults for rank in fault.waiting} - ranks
+    place = f" {first.op} #{first.seq} of {first.group}"
+    waits = f", and {phrases.format_count(len(waiting), 'rank')} {'waits' if len(waiting) == 1 else 'wait'}"
+    doubt = "" if first.is_certain else "Probably: "
+    more = f" {phrases.format_count(others, 'more root')} below." if others and not _is_same(roots) else ""
+    return f"{doubt}{subject} {_VERDICTS[first.rule][len(ranks) > 1]}{place}{waits if waiting else ''}.{more}"
+
+
+def _is_same(roots: Sequence[Fault]) -> bool:
+    return len({fault.rule for fault in roots}) == 1
+
+
 def _head(view: View) -> str:
     calls = f"{phrases.format_count(view.entries, 'call')} in {phrases.format_count(len(view.lanes), 'group')}"
-    extent = f"{phrases.format_count(len(view.ranks), 'dump')}, {format_ranks(view.ranks)}, {calls}"
-    roots = sum(not fault.explained_by for fault in view.analysis.faults)
-    if roots:
-        return f"{phrases.format_count(roots, 'fault')} in {extent}"
-    return f"No rank waits in a collective, and all calls agree, in {extent}. The dumps do not show what ended the job."
+    return f"{phrases.format_count(len(view.ranks), 'dump')}, {format_ranks(view.ranks)}, {calls}"
 
 
 def _format_fault(number: int, fault: Fault, columns: int, paint: Paint) -> list[str]:

@@ -13,6 +13,7 @@ from triage.artifacts.flight.model import Fault
 from triage.artifacts.flight.view import Lane, Run, State, View
 from triage.base.rank_ranges import format_range, format_ranks, to_ranges
 from triage.render import phrases
+from triage.render.flight import answer
 from triage.render.sanitize import sanitize_line, truncate
 
 COLORS: dict[State, str] = {
@@ -22,14 +23,16 @@ COLORS: dict[State, str] = {
     "missing": "#ffffff",
     "differs": "#c62828",
     "unknown": "#b0b7c3",
+    "queued": "#f7dc9b",
 }
 STATE_MEANINGS: dict[State, str] = {
     "lost": "dropped from the ring",
     "done": "done",
-    "open": "entered, waits",
+    "open": "waits here",
     "missing": "not entered",
     "differs": "another call than most",
     "unknown": "the dump ends early",
+    "queued": "queued behind an open call",
 }
 _LEFT, _TOP, _WIDTH, _HIGH = 150, 24, 1000, 16
 _TALL = 700
@@ -83,10 +86,7 @@ s.addEventListener('dblclick',function(){set(o[0],o[1],o[2],o[3])})});
 
 def as_html(view: View) -> str:
     """Return the whole page."""
-    faults = (
-        "".join(_fault(fault) for fault in view.analysis.faults)
-        or "<p>No rank waits in a collective, and all calls agree.</p>"
-    )
+    faults = "".join(_fault(fault) for fault in view.analysis.faults)
     key = "".join(f'<span style="background:{color}"></span>{STATE_MEANINGS[state]}' for state, color in COLORS.items())
     first = {fault.group: number for number, fault in reversed(list(enumerate(view.analysis.faults)))}
     lanes = sorted(view.lanes, key=lambda lane: (first.get(lane.group, len(first)), lane.group))
@@ -104,6 +104,7 @@ def as_html(view: View) -> str:
         '<meta name="viewport" content="width=device-width">'
         f"<title>{title}</title>"
         f"<style>{_STYLE}</style></head><body><h1>{title}</h1>"
+        f"<p><b>{_text(answer(view))}</b></p>"
         f"<p>{_text(view.path)} · {phrases.format_count(view.entries, 'call')} · format {_text(versions)}</p>"
         f'{faults}{_slow(view)}<p class="key">{key}</p><p>The wheel zooms (with shift only the numbers, with alt '
         f"only the ranks), dragging moves, a double click goes back.</p>{drawings}"

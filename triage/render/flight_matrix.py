@@ -22,10 +22,11 @@ CLEAR = 60  # pixels that two labels above the calls need between them
 STATE_MEANINGS: Mapping[str, str] = {
     "lost": "dropped from the ring",
     "done": "done",
-    "open": "entered, waits",
+    "open": "waits here",
     "missing": "not entered",
     "differs": "another call than most",
     "unknown": "the dump ends early",
+    "queued": "queued behind an open call",
 }
 
 

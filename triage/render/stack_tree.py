@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from html import escape
 
-from triage.artifacts.stacks.comparison import Group, StackComparison
+from triage.artifacts.stacks.comparison import StackComparison
+from triage.artifacts.stacks.members import Group
 from triage.base.rank_ranges import format_ranks
 from triage.render.sanitize import sanitize_line
 from triage.render.svg import svg_start

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triage.artifacts.stacks.comparison import ComparedProcess, Group, StackComparison
+from triage.artifacts.stacks.comparison import StackComparison
+from triage.artifacts.stacks.members import ComparedProcess, Group
 from triage.model.evidence import Warning
 from triage.render import phrases
 from triage.render.json import dump_json

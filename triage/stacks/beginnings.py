@@ -33,9 +33,17 @@ BEGINNINGS: tuple[Beginning, ...] = (
         ("terminated with signal", "Program received signal"),
     ),
     Beginning(r"\* thread #\d+.* stop reason = ", ("stop reason = ",), ("stop reason = ",)),
-    # Python's faulthandler and pystack
+    # py-spy, Python's faulthandler and pystack
+    Beginning(
+        r"Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle)(?:\+gil)?\)(?:: \"|$)",
+        ("(active", "(idle"),
+        ('(idle): "', '(active): "', '(active+gil): "'),
+    ),
     Beginning(
         r"(?:Current t|T)hread 0x[0-9a-f]+(?: \[[^\]]*\])? \(most recent call first\):", ("hread 0x",), ("hread 0x",)
+    ),
+    Beginning(
+        r"Stack \(most recent call first\):$", ("Stack (most recent call first)",), ("Stack (most recent call first)",)
     ),
     Beginning(r"Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$", ("Timeout (",)),
     Beginning(r"The process died due (?:to )?receiving signal", ("The process died due",), ("The process died due",)),

@@ -261,3 +261,28 @@ def recording(job: Job, without: Iterable[int] = ()) -> Recording:
 def analysis(job: Job, without: Iterable[int] = ()) -> Analysis:
     """Return the analysis of a job."""
     return analyse(recording(job, without))
+
+
+def without_starts(dumps: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return dumps as NCCL writes them without timing: no call is ever `started`."""
+    for dump in dumps.values():
+        for entry in dump["entries"]:
+            entry["state"] = "scheduled" if entry["state"] == "started" else entry["state"]
+        for numbers in dump["pg_status"].values():
+            numbers["last_started_collective"] = -1
+    return dumps
+
+
+def only_open(dumps: dict[int, dict[str, Any]]) -> dict[int, dict[str, Any]]:
+    """Return dumps of the calls in flight (`onlyActive`)."""
+    for dump in dumps.values():
+        dump["entries"] = [entry for entry in dump["entries"] if entry["state"] != "completed"]
+    return dumps
+
+
+def analyse_dumps(dumps: Mapping[int, Mapping[str, Any]], written: float | None = None) -> Analysis:
+    """Return the analysis of dumps, with the time at which their files were written."""
+    builder = RecordingBuilder()
+    for rank, dump in dumps.items():
+        builder.add(rank, f"fr_rank_{rank}", Loaded(dump, True), written=written)
+    return analyse(builder.build())

@@ -74,6 +74,22 @@ def test_repeated_entries_are_matched() -> None:
     assert sum(isinstance(row[0], bytes) and isinstance(row[-1], bytes) for row in entries.rows) > 1990
 
 
+@pytest.mark.parametrize("number", [133, 134, 135])
+def test_byte_of_a_pair_at_the_end_of_a_number(number: int) -> None:
+    """The 134th group, whose number is the opcode of a pair, is read as any other."""
+    groups = {f"g{index}": [0, 1] for index in range(number)}
+    dump = Job({rank: [Call(group=f"g{number - 1}")] * 20 for rank in range(2)}, groups).dumps()[0]
+    assert dump["entries"][0]["pg_id"] == number
+    assert is_read_fast(as_pickle(copy.deepcopy(dump)))
+
+
+@pytest.mark.parametrize("raw", [b"K\x86", b"h\x86", b"h\x01h\x02\x86"])
+def test_pair_is_known_by_its_length(raw: bytes) -> None:
+    """A number or a reference of 134 is no pair, and two references with the opcode are one."""
+    memo = {1: "a", 2: "b", 0x86: "c"}
+    assert PackedEntries(memo).value(raw) in (134, "c", ["a", "b"])
+
+
 @given(st.binary(min_size=1, max_size=12), st.data())
 @settings(max_examples=150, deadline=None)
 def test_changed_dump_is_read_equally_or_not_at_all(noise: bytes, data: st.DataObject) -> None:
@@ -97,6 +113,13 @@ def test_changed_dump_is_read_equally_or_not_at_all(noise: bytes, data: st.DataO
         else:
             assert safe.is_complete
             assert columns == column_values(safe.value["entries"])
+
+
+def test_second_value_before_the_stop() -> None:
+    """A pickle whose value is not the dump, but what was put on the stack after it, is left to the safe unpickler."""
+    original = as_pickle(Job({rank: [Call(), Call(op="barrier")] * 6 for rank in range(2)}).dumps()[0])
+    assert unpickle_fast(original) is not None
+    assert unpickle_fast(original[:-1] + b"].") is None
 
 
 def test_stop_inside_an_entry() -> None:

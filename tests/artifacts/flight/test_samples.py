@@ -73,3 +73,10 @@ def test_every_pickle_of_torch_is_canonical() -> None:
     pickles = [path for case in CASES for path in case.glob("fr_rank_*") if path.suffix != ".json"]
     assert len(pickles) > 60
     assert [path.name for path in pickles if not is_canonical(path.read_bytes())] == []
+
+
+def test_a_difference_that_stops_several_ranks_is_one_fault() -> None:
+    """Rank 3 skips a broadcast: one rank waits in it and two in the next call, and one fault says so."""
+    recording, _ = read_dump_files([str(SAMPLES.parent / "jobs" / "hung_skipped_call_dump" / "job")])
+    (fault,) = analyse(recording).faults
+    assert (fault.rule, fault.ranks, fault.waiting) == ("divergent-call", (3,), (0, 1, 2))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from triage.artifacts.flight.analyse import WaitNode, build_wait_graph
+from triage.artifacts.flight.wait_graph import WaitNode, build_wait_graph
 
 
 def node(waiting: str, absent: str = "") -> WaitNode:
@@ -26,9 +26,15 @@ def test_ring() -> None:
     assert graph.depends[2] == (1,)
 
 
-def test_node_without_absent_ranks_depends_on_nothing() -> None:
+def test_node_without_missing_ranks_depends_on_nothing() -> None:
     """A rank that waits for ranks in a mismatch depends on the mismatch, which depends on nothing."""
     assert build_wait_graph([node("012"), node("3", "1")]).depends == ((), (0,))
+
+
+def test_busy_rank_is_not_idle() -> None:
+    """A rank that stands in a call which no dump shows is no root; without that it is."""
+    assert build_wait_graph([node("0", "1")], busy={1}).idle == (frozenset(),)
+    assert build_wait_graph([node("0", "1")]).idle == (frozenset({1}),)
 
 
 @given(

@@ -90,7 +90,7 @@ def test_all_formats_give_the_same_groups(form: str) -> None:
          "rendezvous", "in init_process_group at train.py:40"),
         (("_wait_for_tstate_lock (threading.py:1116)", "_shutdown (threading.py:1590)"),
          "exit", "at the end of its program"),
-        (USER, "idle", "in evaluate at train.py:40"),
+        (USER, "evaluation", "in evaluate at train.py:40"),
         ((), "idle", "without Python frames"),
     ],
 )  # fmt: skip
@@ -161,9 +161,9 @@ def test_rank_elsewhere_without_a_collective_on_the_stacks() -> None:
         (IN_LOADER,),
     ],
 )
-def test_no_inference_without_waiting_ranks(stacks: tuple[tuple[str, ...], ...]) -> None:
-    """Ranks that do not wait for others, and single dumps, give no inference."""
-    assert compare(ranked(*stacks)).inferences == ()
+def test_no_rank_is_blamed_without_waiting_ranks(stacks: tuple[tuple[str, ...], ...]) -> None:
+    """Of ranks that do not wait for others, and of single dumps, it only says where they stand."""
+    assert [(each.rule, each.ranks) for each in compare(ranked(*stacks)).inferences] == [("hung", ())]
 
 
 def test_rank_that_moved_is_not_blamed() -> None:
@@ -173,7 +173,8 @@ def test_rank_that_moved_is_not_blamed() -> None:
         *parse_processes(dump_text("load (train.py:50)", pid=101).encode(), "later/rank1.txt"),
     ]
     comparison = compare(dumps)
-    assert [each.rule for each in comparison.inferences if 1 in each.ranks] == []
+    assert [each.rule for each in comparison.inferences if 1 in each.ranks] == ["hung"]
+    assert "rank 1 moved between two dumps" in comparison.inferences[0].text
     assert comparison.notes == ("rank 1 moved between two dumps, so it is slow, not stuck",)
 
 

@@ -23,12 +23,15 @@ _MAX_FRAMES = 6
 
 
 def extract_evidence(recording: Recording, analysis: Analysis) -> Iterator[Evidence]:
-    """Yield the evidence in the dumps of one job; faults that follow from others only appear in the text of these."""
+    """Yield the evidence in the dumps of one job.
+
+    Faults that follow from others only appear in the text of these. An uncertain root counts where no root is certain.
+    """
     for dump in recording.dumps.values():
         yield _progress(recording, dump)
-    for fault in analysis.faults:
-        if not fault.explained_by:
-            yield from _inferences(recording, fault, _consequences(analysis, fault))
+    roots = [fault for fault in analysis.faults if not fault.explained_by]
+    for fault in [fault for fault in roots if fault.is_certain] or roots:
+        yield from _inferences(recording, fault, _consequences(analysis, fault))
     if not analysis.faults:
         yield _undecided(next(iter(recording.dumps.values())).source, _summarise_progress(recording))
 
@@ -92,7 +95,7 @@ def _inferences(recording: Recording, fault: Fault, consequences: str) -> list[E
     inferences = make_inferences(
         fault.rule,
         fault.ranks,
-        fault.text + consequences,
+        fault.text + consequences + ("" if fault.is_certain else f"; not certain: {fault.uncertainty}"),
         _evidence_of(recording, fault),
         basis="measured" if fault.is_certain else "absence",
         component=COMPONENT,

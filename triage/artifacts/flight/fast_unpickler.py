@@ -102,7 +102,9 @@ class PackedEntries:
         """Return what the bytes mean: a number, a text of the memo, a tuple or a list."""
         if isinstance(raw, PlainValue):
             return raw.value
-        unpickler = SafeUnpickler((b"](" + raw[:-1] + b"e" if raw[-1:] == b"\x86" else raw) + b".", self._memo)
+        # Two references and TUPLE2. A number or one reference may end with the same byte.
+        is_pair = raw[-1:] == b"\x86" and len(raw) > {b"h": 2, b"j": 5}.get(raw[:1], len(raw))
+        unpickler = SafeUnpickler((b"](" + raw[:-1] + b"e" if is_pair else raw) + b".", self._memo)
         value = unpickler.run()
         if not unpickler.is_complete:
             raise ValueError("a reference to nothing")
@@ -193,7 +195,12 @@ class _FastUnpickler(SafeUnpickler):
             ):
                 self._entries()
         value = self._items[0]
-        if not isinstance(value, dict) or value.get("entries") != [] or self._position != len(self._data):
+        if (
+            len(self._items) != 1
+            or not isinstance(value, dict)
+            or value.get("entries") != []
+            or self._position != len(self._data)
+        ):
             raise ValueError
         return {**value, "entries": self.packed}
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from triage.artifacts.flight.call_phrases import (
+    find_first_row,
+    format_callers,
+    format_last_call,
+    list_call_sites,
+)
 from triage.artifacts.flight.divergence import (
     RULE_OF_KIND,
     PartialCall,
@@ -14,46 +20,49 @@ from triage.artifacts.flight.divergence import (
     was_visited_by,
 )
 from triage.artifacts.flight.model import (
+    STARTED,
     CallSite,
     Fault,
     Recording,
     Rule,
     call_site_of,
-    format_location,
     format_operation,
     format_waiting,
     location_of,
     operation_name,
 )
-from triage.artifacts.flight.p2p import P2pStall
 from triage.artifacts.flight.stalls import Stall
+from triage.artifacts.flight.usual_order import UsualOrder
 from triage.base.rank_ranges import format_ranks
 
-_MAX_CALL_SITES = 4
 
-
-def classify_stall(recording: Recording, stall: Stall, idle: frozenset[int], *, explained: bool) -> Fault | None:
+def classify_stall(
+    recording: Recording, stall: Stall, idle: frozenset[int], *, is_explained: bool, is_cause: bool
+) -> Fault | None:
     """Return the fault of one group, or None where the dumps do not suffice to name one.
 
-    `idle` are the absent ranks that wait in no other group; `explained` says whether another stall causes this one.
+    `idle` are the missing ranks that stand in no other call; `is_explained`: another stall causes this one; `is_cause`:
+    this one causes another.
     """
     if stall.kind in RULE_OF_KIND:
         return _differing(recording, stall)
-    if stall.kind == "absent":
-        return _extra_call(recording, stall) if _is_extra(stall, idle, explained) else _absent(recording, stall)
+    if stall.kind == "missing":
+        idle -= stall.blocked
+        if not idle:
+            return _waits_for_others(recording, stall) if is_explained else None
+        return (
+            _extra_call(recording, stall) if _is_extra(stall, idle, is_explained) else _absent(recording, stall, idle)
+        )
     if stall.kind == "no-dump":
         return _without_dump(recording, stall)
     if stall.kind == "possible-member":
         return _possible_member(recording, stall)
+    if stall.kind == "partial":
+        return _partly_finished(recording, stall, is_cause=is_cause)
     return _all_entered(recording, stall)
 
 
-def _first_row(stall: Stall) -> int:
-    """The row of the table with the stalled call of the first rank that waits."""
-    return stall.cell(min(stall.waiting))
-
-
-def _fault(
+def _make_fault(
     recording: Recording,
     stall: Stall,
     rule: Rule,
@@ -64,83 +73,52 @@ def _fault(
     call_sites: Sequence[CallSite] = (),
     uncertainty: str = "",
 ) -> Fault:
+    """Return the fault of a stall; the other ranks in the call wait."""
     at_fault = tuple(sorted(ranks))
     return Fault(
         rule,
         at_fault,
-        tuple(sorted(stall.unfinished - set(at_fault))),
+        tuple(sorted((stall.standing | stall.unfinished) - set(at_fault))),
         stall.grid.group.label,
         stall.seq,
-        operation_name(recording.ops[int(recording.table.op[_first_row(stall)])]),
+        operation_name(recording.ops[int(recording.table.op[find_first_row(stall)])]),
         text,
         since,
-        tuple(call_sites or _call_sites(recording, stall)),
+        tuple(call_sites or list_call_sites(recording, stall)),
         uncertainty=uncertainty,
     )
 
 
-def _call_sites(recording: Recording, stall: Stall) -> list[CallSite]:
-    """The different calls in this column with the ranks that made them, then the last calls of the absent ranks."""
-    calls: dict[tuple[int, ...], list[int]] = {}
-    table = recording.table
-    for row, rank in enumerate(stall.grid.ranks):
-        cell = int(stall.grid.cell[row, stall.column])
-        if cell >= 0:
-            key = (int(table.op[cell]), int(table.shape[cell]), int(table.dtype[cell]), int(table.stack[cell]))
-            calls.setdefault(key, []).append(rank)
-    ordered = sorted(calls.values(), key=lambda ranks: (not set(ranks) & stall.odd, len(ranks), ranks[0]))
-    sites = [call_site_of(recording, stall.cell(ranks[0]), ranks) for ranks in ordered[:_MAX_CALL_SITES]]
-    for rank in sorted(stall.absent)[:_MAX_CALL_SITES]:
-        last = _last_row(recording, rank)
-        if last is not None:
-            site = call_site_of(recording, last, (rank,))
-            sites.append(CallSite(site.ranks, f"last call: {site.call}", site.stack))
-    return sites
-
-
-def _last_row(recording: Recording, rank: int) -> int | None:
-    dump = recording.dumps.get(rank)
-    return dump.end - 1 if dump is not None and dump.entries else None
-
-
-def _last_call(recording: Recording, ranks: Iterable[int]) -> str:
-    """What the first of the ranks did last, as the end of a sentence."""
-    rank = min(ranks)
-    row = _last_row(recording, rank)
-    if row is None:
-        return f"; the dump of rank {rank} holds no call" if rank in recording.dumps else ""
-    state = "done" if recording.table.done[row] else "not done"
-    call = format_operation(recording, row) + location_of(recording, row)
-    return f"; the last call of rank {rank} was {call} ({state})"
-
-
-def _is_extra(stall: Stall, idle: frozenset[int], explained: bool) -> bool:
+def _is_extra(stall: Stall, idle: frozenset[int], is_explained: bool) -> bool:
     """Whether few ranks wait for many that wait nowhere: then the few made a call that the others never make."""
-    return not explained and len(stall.waiting) < len(stall.absent) and idle == stall.absent
+    return not is_explained and len(stall.standing) < len(stall.absent) and idle == stall.missing
 
 
-def _absent(recording: Recording, stall: Stall) -> Fault:
-    skipped = (
-        find_partial_call(recording, stall.grid, stall.absent, stall.waiting, stall.column - 1)
-        if stall.column
-        else None
-    )
+def _waits_for_others(recording: Recording, stall: Stall) -> Fault:
+    """A call whose missing ranks all stand in other calls."""
+    call = format_operation(recording, find_first_row(stall)) + location_of(recording, find_first_row(stall))
+    text = f"{format_waiting(stall.standing)} in {call} for {format_ranks(stall.missing)}, held in another call"
+    return _make_fault(recording, stall, "never-joined", stall.missing, text)
+
+
+def _absent(recording: Recording, stall: Stall, idle: frozenset[int]) -> Fault:
+    skipped = find_partial_call(recording, stall.grid, idle, stall.standing, stall.column - 1) if stall.column else None
     if skipped:
-        return _conditional(recording, stall, skipped, stall.absent)
-    moved = find_shift(recording, stall.grid, min(stall.absent), min(stall.waiting), stall.column)
+        return _conditional(recording, stall, skipped, idle)
+    moved = find_shift(recording, stall.grid, min(idle), min(stall.standing), stall.column)
     if moved:
-        return _shifted(recording, stall, moved, stall.absent)
-    last_seq = max(int(stall.grid.end[stall.grid.row(rank)]) for rank in stall.absent)
+        return _shifted(recording, stall, moved, idle)
+    last_seq = max(int(stall.grid.end[stall.grid.row(rank)]) for rank in idle)
     lags = bool(stall.column) and last_seq < int(stall.grid.seqs[stall.column - 1])
-    row = _first_row(stall)
+    row = find_first_row(stall)
     text = (
-        f"{format_ranks(stall.absent)}{f' stopped at #{last_seq} and' if lags and last_seq >= 0 else ''} "
-        f"{'has' if len(stall.absent) == 1 else 'have'} not entered {format_operation(recording, row)}, "
-        f"where {format_waiting(stall.waiting)}{location_of(recording, row)}{_last_call(recording, stall.absent)}"
+        f"{format_ranks(idle)}{f' stopped at #{last_seq} and' if lags and last_seq >= 0 else ''} "
+        f"{'has' if len(idle) == 1 else 'have'} not entered {format_operation(recording, row)}, "
+        f"where {format_waiting(stall.standing)}{location_of(recording, row)}{format_last_call(recording, idle)}"
     )
     if stall.without_dump:
         text += f"; no dump shows what {format_ranks(stall.without_dump)} did"
-    return _fault(recording, stall, "lagging-rank" if lags else "never-joined", stall.absent, text)
+    return _make_fault(recording, stall, "lagging-rank" if lags else "never-joined", idle, text)
 
 
 def _mismatched_until(stall: Stall, odd: frozenset[int]) -> str:
@@ -158,26 +136,31 @@ def _shifted(recording: Recording, stall: Stall, moved: tuple[Shift, int], odd: 
     action = "made one extra call" if kind == "extra" else "skipped one call"
     text = f"{format_ranks(odd)} {action}, {call}{_mismatched_until(stall, odd)}"
     rule: Rule = "extra-collective" if kind == "extra" else "divergent-call"
-    return _fault(recording, stall, rule, odd, text, since=int(grid.seqs[column]))
+    return _make_fault(recording, stall, rule, odd, text, since=int(grid.seqs[column]))
 
 
 def _extra_call(recording: Recording, stall: Stall) -> Fault:
     """Few ranks wait in a call that the others did not make before they finished."""
-    partial = find_partial_call(recording, stall.grid, stall.waiting, stall.absent, stall.column)
+    partial = find_partial_call(recording, stall.grid, stall.standing, stall.absent, stall.column)
+    uncertainty = f"{format_ranks(stall.absent)} may all stand outside of recorded calls"
     if partial:
-        return _conditional(recording, stall, partial, stall.waiting)
-    moved = find_shift(recording, stall.grid, min(stall.waiting), min(stall.absent), stall.column)
+        # The others may only be on their way there, unless they made another call in its place.
+        is_alone = partial.column == stall.column
+        return _conditional(recording, stall, partial, stall.standing, uncertainty if is_alone else "")
+    moved = find_shift(recording, stall.grid, min(stall.standing), min(stall.absent), stall.column)
     if moved:
-        return _shifted(recording, stall, moved, stall.waiting)
-    row = _first_row(stall)
+        return _shifted(recording, stall, moved, stall.standing)
+    row = find_first_row(stall)
     text = (
-        f"{format_ranks(stall.waiting)} called {format_operation(recording, row)}{location_of(recording, row)}; "
-        f"{format_ranks(stall.absent)} did not and had finished all calls{_last_call(recording, stall.absent)}"
+        f"{format_ranks(stall.standing)} called {format_operation(recording, row)}{location_of(recording, row)}; "
+        f"{format_ranks(stall.absent)} did not and had finished all calls{format_last_call(recording, stall.absent)}"
     )
-    return _fault(recording, stall, "extra-collective", stall.waiting, text)
+    return _make_fault(recording, stall, "extra-collective", stall.standing, text, uncertainty=uncertainty)
 
 
-def _conditional(recording: Recording, stall: Stall, partial: PartialCall, odd: frozenset[int]) -> Fault:
+def _conditional(
+    recording: Recording, stall: Stall, partial: PartialCall, odd: frozenset[int], uncertainty: str = ""
+) -> Fault:
     """A call that only some ranks ever make."""
     grid = stall.grid
     row = int(grid.cell[grid.row(partial.rank), partial.column])
@@ -186,14 +169,21 @@ def _conditional(recording: Recording, stall: Stall, partial: PartialCall, odd: 
         text = f"only {format_ranks(odd)} called {call}; no other rank ever makes that call"
     else:
         text = f"{format_ranks(odd)} skipped {call}, which all other ranks made"
-    sites = _call_sites(recording, stall)
+    sites = list_call_sites(recording, stall)
     if partial.column < stall.column:
         text += _mismatched_until(stall, odd)
         sites = [call_site_of(recording, row, sorted(odd) if partial.by_odd else (partial.rank,)), *sites]
     else:
         text += _other_call(recording, stall, odd)
-    return _fault(
-        recording, stall, "rank-conditional", odd, text, since=int(grid.seqs[partial.column]), call_sites=sites
+    return _make_fault(
+        recording,
+        stall,
+        "rank-conditional",
+        odd,
+        text,
+        since=int(grid.seqs[partial.column]),
+        call_sites=sites,
+        uncertainty=uncertainty,
     )
 
 
@@ -204,12 +194,12 @@ def _other_call(recording: Recording, stall: Stall, odd: frozenset[int]) -> str:
     if row < 0:
         return ""
     name = operation_name(recording.ops[int(recording.table.op[row])])
-    return f"; {format_ranks(set(others) & stall.waiting)} called {name}{location_of(recording, row)}"
+    return f"; {format_ranks(set(others) & stall.entered)} called {name}{location_of(recording, row)}"
 
 
 def _differing(recording: Recording, stall: Stall) -> Fault:
     """Calls with one sequence number that are not the same call."""
-    others = stall.waiting - stall.odd
+    others = stall.entered - stall.odd
     if stall.tied:
         return _tied(recording, stall)
     partial = find_partial_call(recording, stall.grid, stall.odd, others, stall.column)
@@ -217,10 +207,10 @@ def _differing(recording: Recording, stall: Stall) -> Fault:
         return _conditional(recording, stall, partial, stall.odd)
     rule, reason = _difference(recording, stall, others)
     text = (
-        f"{_who_called(recording, stall, stall.odd)}, {_who_called(recording, stall, others)} "
+        f"{format_callers(recording, stall, stall.odd)}, {format_callers(recording, stall, others)} "
         f"as #{stall.seq} of {stall.grid.group.label}"
     )
-    return _fault(recording, stall, rule, stall.odd, f"{text}; {reason}" if reason else text)
+    return _make_fault(recording, stall, rule, stall.odd, f"{text}; {reason}" if reason else text)
 
 
 _SHIFT_REASONS: dict[Shift, tuple[Rule, str]] = {
@@ -250,11 +240,11 @@ def _difference(recording: Recording, stall: Stall, others: frozenset[int]) -> t
 
 
 def _tied(recording: Recording, stall: Stall) -> Fault:
-    """Two halves: one of them is only blamed where it alone makes a call at some place."""
+    """Two halves: one of them is only blamed where it alone does what nobody else ever did."""
     grid = stall.grid
     signature = {"calls-differ": grid.op, "sizes-differ": grid.size}.get(stall.kind, grid.dtype)
     sides: dict[int, set[int]] = {}
-    for rank in stall.waiting:
+    for rank in stall.entered:
         sides.setdefault(int(signature[grid.row(rank), stall.column]), set()).add(rank)
     halves = [frozenset(side) for side in sides.values()]
     if len(halves) == 2:
@@ -262,158 +252,91 @@ def _tied(recording: Recording, stall: Stall) -> Fault:
         if partial:
             odd = halves[0] if partial.by_odd else halves[1]
             return _conditional(recording, stall, PartialCall(partial.rank, partial.column, True), odd)
-    calls = ", ".join(_who_called(recording, stall, half) for half in sorted(halves, key=min))
-    text = f"{calls} as #{stall.seq} of {grid.group.label}; the dumps do not show which of them is right"
-    return _fault(
-        recording, stall, RULE_OF_KIND[stall.kind], stall.waiting, text, uncertainty="either side may be wrong"
-    )
-
-
-def _who_called(recording: Recording, stall: Stall, ranks: frozenset[int]) -> str:
-    return f"{format_ranks(ranks)} called {_describe(recording, stall.cell(min(ranks)))}"
-
-
-def _describe(recording: Recording, row: int) -> str:
-    """`all_reduce [64] Float at train.py:22`."""
-    site = call_site_of(recording, row, ())
-    return f"{site.call}{format_location(site.stack)}"
+    unusual = UsualOrder(recording).find_unusual({rank: stall.cell(rank) for rank in stall.entered})
+    calls = ", ".join(format_callers(recording, stall, half) for half in sorted(halves, key=min))
+    text = f"{calls} as #{stall.seq} of {grid.group.label}"
+    rule = RULE_OF_KIND[stall.kind]
+    if unusual in halves:
+        has_others = len(recording.dumps) > len(stall.entered)
+        has_others &= not any(recording.dumps[rank].has_wrapped for rank in unusual)
+        text += f"; no other rank ever makes the call of {format_ranks(unusual)} there"
+        uncertainty = "" if has_others else "the other side may be wrong"
+        return _make_fault(recording, stall, rule, unusual, text, uncertainty=uncertainty)
+    text += "; the dumps do not show which of them is right"
+    return _make_fault(recording, stall, rule, stall.entered, text, uncertainty="either side may be wrong")
 
 
 def _without_dump(recording: Recording, stall: Stall) -> Fault | None:
     """All ranks with a dump wait, and some rank has none."""
-    if len(stall.without_dump) > max(1, len(stall.waiting)):
+    if len(stall.without_dump) > max(1, len(stall.standing)):
         return None
-    row = _first_row(stall)
+    row = find_first_row(stall)
     moment = " of that moment" if stall.without_dump & set(recording.dumps) else ""
     text = (
-        f"{format_waiting(stall.waiting)} in {format_operation(recording, row)}{location_of(recording, row)}; "
+        f"{format_waiting(stall.standing)} in {format_operation(recording, row)}{location_of(recording, row)}; "
         f"{format_ranks(stall.without_dump)} left no dump{moment}, all others wait"
     )
     its = "its dump" if len(stall.without_dump) == 1 else "their dumps"
     uncertainty = f"{its} may be missing because nobody collected {'it' if len(stall.without_dump) == 1 else 'them'}"
-    return _fault(recording, stall, "never-joined", stall.without_dump, text, uncertainty=uncertainty)
+    return _make_fault(recording, stall, "never-joined", stall.without_dump, text, uncertainty=uncertainty)
 
 
 def _possible_member(recording: Recording, stall: Stall) -> Fault | None:
     """The dumps do not list the group's members, this is its first call, and some ranks wait in no call."""
-    if len(stall.absent) > len(stall.waiting):
+    if len(stall.absent) > len(stall.standing):
         return None
-    row = _first_row(stall)
+    row = find_first_row(stall)
     text = (
-        f"{format_waiting(stall.waiting)} in {format_operation(recording, row)}{location_of(recording, row)}, "
+        f"{format_waiting(stall.standing)} in {format_operation(recording, row)}{location_of(recording, row)}, "
         f"the first call of the group; the dumps do not list its members, but {format_ranks(stall.absent)} "
-        f"{'waits' if len(stall.absent) == 1 else 'wait'} in no call{_last_call(recording, stall.absent)}"
+        f"{'waits' if len(stall.absent) == 1 else 'wait'} in no call{format_last_call(recording, stall.absent)}"
     )
     verb = "may not belong" if len(stall.absent) == 1 else "may not all belong"
     uncertainty = f"{format_ranks(stall.absent)} {verb} to the group"
-    return _fault(recording, stall, "never-joined", stall.absent, text, uncertainty=uncertainty)
+    return _make_fault(recording, stall, "never-joined", stall.absent, text, uncertainty=uncertainty)
+
+
+def _partly_finished(recording: Recording, stall: Stall, *, is_cause: bool) -> Fault | None:
+    """Some ranks finished a call that others entered and did not finish: their device, or only an earlier dump."""
+    row, odd = find_first_row(stall), stall.odd
+    timed_out = any(recording.table.retired[stall.cell(rank)] for rank in odd)
+    if not is_cause and not timed_out:
+        return None
+    call = format_operation(recording, row) + location_of(recording, row)
+    finished = stall.entered - stall.unfinished
+    others = format_ranks(finished) if finished else "the other ranks"
+    text = (
+        f"{others} finished {call}, {format_ranks(odd)} entered it and did not finish: its device or watchdog stopped"
+    )
+    its = "the dump" if len(odd) == 1 else "the dumps"
+    uncertainty = "" if timed_out else f"{its} of {format_ranks(odd)} may have been written a moment earlier"
+    return _make_fault(recording, stall, "stuck-in-collective", odd, text, uncertainty=uncertainty)
 
 
 def _all_entered(recording: Recording, stall: Stall) -> Fault:
     """All members made the same call: the program is right, a device or the network is not."""
-    row = _first_row(stall)
+    row = find_first_row(stall)
     call, odd = format_operation(recording, row) + location_of(recording, row), format_ranks(stall.odd)
     if stall.kind == "not-started":
-        started = format_ranks(stall.waiting - stall.odd)
-        text = f"{call} has started on {started} but not on {odd}: an earlier operation keeps that device busy"
-        return _fault(recording, stall, "lagging-rank", stall.odd, text)
-    if stall.kind == "partial":
-        text = f"all ranks entered {call} with the same sizes; some finished it, but not {odd}: the transfer failed"
-        return _fault(recording, stall, "stuck-in-collective", stall.odd, text)
+        started = format_ranks(stall.entered - stall.odd)
+        text = f"{call} has started on {started} but not on {odd}: an unrecorded operation keeps that device busy"
+        return _make_fault(recording, stall, "lagging-rank", stall.odd, text)
     lists_members = stall.grid.group.has_stated_members or stall.column
-    text = (
-        f"{format_ranks(stall.waiting)} all wait in {call} with the same sizes and no rank is missing: "
-        f"the transfer hangs, not the program{'' if lists_members else '; the dumps do not list the group members'}"
-    )
-    uncertainty = "" if lists_members else "a member that the dumps do not list may be missing"
-    return _fault(recording, stall, "stuck-in-collective", stall.odd, text, uncertainty=uncertainty)
+    everybody = f"{format_ranks(stall.entered)} all wait in {call} with the same sizes and no rank is missing"
+    reasons = [] if lists_members else ["a member that the dumps do not list may be missing"]
+    if _has_started(recording, stall):
+        text = f"{everybody}: the transfer hangs, not the program"
+    else:
+        text = f"{everybody}; the dumps do not show whether it has started on every device"
+        reasons.append("a device may be busy with an operation that is not recorded")
+    text += "" if lists_members else "; the dumps do not list the group members"
+    if any(not recording.dtypes[int(recording.table.dtype[stall.cell(rank)])] for rank in stall.odd):
+        reasons.append("the types may differ, which these dumps do not record")
+    return _make_fault(recording, stall, "stuck-in-collective", stall.odd, text, uncertainty="; or ".join(reasons))
 
 
-def classify_ring(recording: Recording, stalls: Sequence[Stall], p2p_stalls: Sequence[P2pStall]) -> Fault:
-    """Return the fault of stalls that wait for each other.
-
-    The reason is another order of groups, a wrong group, or sends that all wait for a receive.
-    """
-    if not stalls:
-        return _p2p_ring(recording, p2p_stalls)
-    ordered = sorted(stalls, key=lambda stall: (len(stall.waiting), stall.grid.group.label))
-    odd, usual = ordered[0], ordered[min(1, len(ordered) - 1)]
-    tied = usual is not odd and len(usual.waiting) == len(odd.waiting)
-    rule: Rule = (
-        "p2p-mismatch" if p2p_stalls else "wrong-group" if _is_one_place(recording, odd, usual) else "group-order"
-    )
-    reason = "the same line was called with another group" if rule == "wrong-group" else "each waits for the other"
-    everybody = {rank for stall in ordered for rank in stall.waiting}
-    ranks = everybody if tied else odd.waiting
-    return Fault(
-        rule,
-        tuple(sorted(ranks)),
-        tuple(sorted(everybody - ranks)),
-        odd.grid.group.label,
-        odd.seq,
-        operation_name(recording.ops[int(recording.table.op[_first_row(odd)])]),
-        f"{'; '.join(_waits_for(recording, stall) for stall in ordered[:6])}: {reason}",
-        call_sites=tuple(site for stall in ordered[:4] for site in _call_sites(recording, stall)[:1]),
-        uncertainty="any of them may use the wrong order or group" if tied else "",
-    )
-
-
-def _is_one_place(recording: Recording, one: Stall, other: Stall) -> bool:
-    """Whether both calls were made at one line of the program."""
-    here, there = (int(recording.table.stack[_first_row(stall)]) for stall in (one, other))
-    return here != 0 and recording.stacks[here] == recording.stacks[there]
-
-
-def _waits_for(recording: Recording, stall: Stall) -> str:
-    row = _first_row(stall)
-    call = format_operation(recording, row) + location_of(recording, row)
-    return f"{format_waiting(stall.waiting)} in {call} for {format_ranks(stall.absent)}"
-
-
-def _p2p_ring(recording: Recording, stalls: Sequence[P2pStall]) -> Fault:
-    ranks = sorted({rank for stall in stalls for rank in stall.waiting})
-    waits = ", ".join(f"rank {min(stall.waiting)} for rank {min(stall.absent)}" for stall in stalls[:8])
-    all_send = all(stall.kind == "no-receive" for stall in stalls)
-    reason = "all send and none of them receives" if all_send else "wait for each other"
-    return _p2p_fault(
-        recording, stalls[0], "p2p-mismatch", ranks, f"{format_ranks(ranks)} {reason}, in a ring: {waits}"
-    )
-
-
-def classify_p2p_stall(recording: Recording, stall: P2pStall) -> Fault:
-    """Return the fault between two ranks."""
-    source, target = f"rank {stall.pair.source}", f"rank {stall.pair.target}"
-    where = location_of(recording, stall.row)
-    if stall.kind == "no-receive":
-        text = f"{source} sends to {target}{where}, but {target} has posted no receive"
-        return _p2p_fault(recording, stall, "never-joined", stall.absent, text + _last_call(recording, stall.absent))
-    if stall.kind == "no-send":
-        text = f"{target} waits to receive from {source}{where}, but {source} has sent nothing more"
-        return _p2p_fault(recording, stall, "never-joined", stall.absent, text + _last_call(recording, stall.absent))
-    if stall.kind == "wrong-target":
-        text = f"{source} sends to {target}{where}, but rank {stall.instead} is the one that waits to receive from it"
-        return _p2p_fault(recording, stall, "p2p-mismatch", stall.odd, text)
-    if stall.kind == "wrong-source":
-        text = f"{target} waits to receive from {source}{where}, but rank {stall.instead} is the one that sends to it"
-        return _p2p_fault(recording, stall, "p2p-mismatch", stall.odd, text)
-    if stall.kind == "sizes-differ":
-        sent, received = _describe(recording, stall.pair.send), _describe(recording, stall.pair.recv)
-        text = f"{source}: {sent}; {target}: {received}; the sizes differ"
-        return _p2p_fault(recording, stall, "shape-mismatch", stall.odd, text)
-    text = f"the transfer from {source} to {target}{where} hangs, although both ranks called it with the same size"
-    return _p2p_fault(recording, stall, "stuck-in-collective", stall.odd, text)
-
-
-def _p2p_fault(recording: Recording, stall: P2pStall, rule: Rule, ranks: Iterable[int], text: str) -> Fault:
-    table, at_fault = recording.table, tuple(sorted(ranks))
-    rows = [row for row in (stall.pair.send, stall.pair.recv) if row >= 0]
-    return Fault(
-        rule,
-        at_fault,
-        tuple(sorted(stall.waiting - set(at_fault))),
-        recording.groups[stall.pair.group].label,
-        int(table.p2p[stall.row]),
-        operation_name(recording.ops[int(table.op[stall.row])]),
-        text,
-        call_sites=tuple(call_site_of(recording, row, (int(table.rank[row]),)) for row in rows),
-    )
+def _has_started(recording: Recording, stall: Stall) -> bool:
+    """Whether the call runs on all ranks. A call of Gloo needs no device and runs at once."""
+    rows = [stall.cell(rank) for rank in stall.odd]
+    is_gloo = recording.ops[int(recording.table.op[rows[0]])].startswith("gloo:")
+    return is_gloo or all(recording.table.state[row] == STARTED for row in rows)

@@ -23,9 +23,10 @@ class Grid:
     """The calls of one group; all two-dimensional arrays have the shape (ranks, sequence numbers).
 
     `cell` holds the row in the table of the call's first entry, -1 where the rank has none. `begin` is the first
-    sequence number that a rank's ring buffer could still hold, `end` the last of its entries, `is_truncated` whether
-    its dump ends early. The signatures of a cell (`op`, `size`, `dtype`) are equal where the calls are equal.
-    `needs_all`: the columns whose call no rank can finish alone.
+    sequence number that a rank's dump could show, `end` the last that it has enqueued, both by its entries and
+    `pg_status`; `is_truncated`: what follows `end` is not known. The signatures of a cell (`op`, `size`, `dtype`) are
+    equal where the calls are equal, and a `dtype` of 0 is not known. `needs_all`: the columns whose call no rank can
+    finish alone.
     """
 
     group: Group
@@ -58,15 +59,16 @@ def group_grids(recording: Recording) -> Iterator[Grid]:
     rows = np.flatnonzero(~table.is_p2p)
     rows = rows[np.argsort(table.group[rows], kind="stable")]
     numbers = table.group[rows]
-    sizes = _size_keys(recording)
-    for number, group in enumerate(recording.groups):
+    sizes = size_keys(recording)
+    mixed = set(np.unique(table.group[table.is_p2p]).tolist())
+    for number in range(len(recording.groups)):
         low, high = np.searchsorted(numbers, [number, number + 1])
         if low < high:
-            yield _grid(recording, number, group, rows[low:high], sizes)
+            yield _grid(recording, number, rows[low:high], sizes, has_p2p=number in mixed)
 
 
-def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: Ints) -> Grid:
-    table = recording.table
+def _grid(recording: Recording, number: int, rows: Ints, size_of: Ints, *, has_p2p: bool) -> Grid:
+    table, group = recording.table, recording.groups[number]
     rank_of_row = table.rank[rows]
     ranks = sorted(set(group.members) & set(recording.dumps) | set(np.unique(rank_of_row).tolist()))
     line = np.searchsorted(np.array(ranks), rank_of_row)
@@ -80,17 +82,31 @@ def _grid(recording: Recording, number: int, group: Group, rows: Ints, size_of: 
     op, size, dtype = (np.zeros(shape, dtype=np.int64) for _ in range(3))
     done = np.zeros(shape, dtype=np.bool_)
     done.flat[first] = table.done[rows[start]]
-    for target, values in ((op, table.op[rows]), (size, size_of[rows]), (dtype, table.dtype[rows])):
+    for target, values in ((op, _comparable_ops(recording)[table.op[rows]]), (size, size_of[rows])):
         target.flat[first] = values[start] + 1
         if len(first) < len(rows):
             _coalesce(target, place, values)
+    dtype.flat[first] = _dtype_keys(recording)[table.dtype[rows]][start]
     if len(first) < len(rows):
         np.logical_and.at(done.reshape(-1), place, table.done[rows])
-    begin, end, is_truncated = _reach(recording, ranks, line, table.seq[rows])
+    begin, end, is_truncated = _reach(recording, ranks, line, table.seq[rows], -1 if has_p2p else number)
     names = np.array([op.partition(":")[2] not in _NO_WAIT for op in recording.ops])
     needs = np.ones(len(seqs), dtype=np.bool_)
     np.logical_and.at(needs, column, names[table.op[rows]])
     return Grid(group, number, tuple(ranks), seqs, cell, op, size, dtype, done, begin, end, is_truncated, needs)
+
+
+def _comparable_ops(recording: Recording) -> Ints:
+    """For every operation a number that is equal where the calls are. Older torch records a barrier as all_reduce."""
+    numbers = {op: number for number, op in enumerate(recording.ops)}
+    is_mixed = len({dump.version for dump in recording.dumps.values()}) > 1
+    ops = [op.replace(":all_reduce_barrier", ":all_reduce") if is_mixed else op for op in recording.ops]
+    return np.array([numbers.get(op, number) for number, op in enumerate(ops)], dtype=np.int64)
+
+
+def _dtype_keys(recording: Recording) -> Ints:
+    """For every dtype its number, 0 where it is not recorded: torch before 2.4 writes none."""
+    return np.array([number + 1 if dtype else 0 for number, dtype in enumerate(recording.dtypes)], dtype=np.int64)
 
 
 def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
@@ -108,24 +124,34 @@ def _coalesce(target: Ints, place: Ints, values: Ints) -> None:
     target.flat[many] = sums[many].astype(np.int64)
 
 
-def _reach(recording: Recording, ranks: list[int], line: Ints, seqs: Ints) -> tuple[Ints, Ints, Bools]:
-    """The first and last sequence number that each rank's dump can show, and whether the dump ends early."""
+def _reach(recording: Recording, ranks: list[int], line: Ints, seqs: Ints, status_of: int) -> tuple[Ints, Ints, Bools]:
+    """The first and last sequence number that each rank's dump can show, and whether what follows is unknown.
+
+    `status_of` is the number of the group whose `pg_status` counts; -1 for none.
+    """
     low = np.full(len(ranks), np.iinfo(np.int64).max, dtype=np.int64)
     high = np.full(len(ranks), -1, dtype=np.int64)
     np.minimum.at(low, line, seqs)
     np.maximum.at(high, line, seqs)
+    status = [recording.status.get((rank, status_of)) for rank in ranks]
+    # Where it contradicts the entries it counts something else.
+    if any(each and high[row] not in (-1, each.enqueued) for row, each in enumerate(status)):
+        status = [None] * len(ranks)
     is_truncated = np.zeros(len(ranks), dtype=np.bool_)
-    for row, rank in enumerate(ranks):
+    for row, (rank, numbers) in enumerate(zip(ranks, status, strict=True)):
         dump = recording.dumps[rank]
+        is_truncated[row] = not dump.is_complete or (dump.has_wrapped and high[row] < 0 and numbers is None)
         if not dump.has_wrapped:
             low[row] = -1
-        if not dump.is_complete:
-            is_truncated[row] = True
+        elif numbers:
+            low[row] = min(int(low[row]), numbers.completed + 1)
+        if numbers and dump.is_complete:
+            high[row] = numbers.enqueued
     return low, high, is_truncated
 
 
-def _size_keys(recording: Recording) -> Ints:
-    """For every entry a number that is equal where the sizes match.
+def size_keys(recording: Recording) -> Ints:
+    """Return for every entry a number that is equal where the sizes match.
 
     Counts of elements are compared, because [2, 3] and [6] are equal to a collective.
     """

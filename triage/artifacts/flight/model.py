@@ -9,7 +9,7 @@ and where.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from triage.base.lazy_re import lazy_re
@@ -77,7 +77,9 @@ class Dump:
     """One rank's dump, without its entries.
 
     `first_record` is the id of the oldest entry that the ring buffer still held; the entries before it are lost.
-    `is_complete`: the file did not end early. `start` and `end` are the dump's rows in the table.
+    `is_complete`: the file did not end early. `only_open`: it lists the calls in flight and none that are done. `start`
+    and `end` are the dump's rows in the table. `written` is when the file was written, in seconds since the epoch, or
+    later, where a copy has its own time; None where it is not known.
     """
 
     rank: int
@@ -89,11 +91,13 @@ class Dump:
     is_complete: bool
     start: int
     end: int
+    only_open: bool = False
+    written: float | None = None
 
     @property
     def has_wrapped(self) -> bool:
-        """Whether the ring buffer has dropped entries."""
-        return self.first_record > 0
+        """Whether earlier entries are lost: the ring buffer has dropped them, or the dump lists only open calls."""
+        return self.first_record > 0 or self.only_open
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +128,20 @@ class Shape(NamedTuple):
     outputs: tuple[tuple[int, ...], ...]
 
 
+class GroupStatus(NamedTuple):
+    """The numbers of the last call of a group that a rank has enqueued, started and completed; -1 for none."""
+
+    enqueued: int
+    started: int
+    completed: int
+
+
 @dataclass(frozen=True, slots=True)
 class Recording:
     """Everything that the dumps of one job hold.
 
-    `ops` are `backend:name`; `stacks` have their innermost frame first, as torch writes them.
+    `ops` are `backend:name`; `stacks` have their innermost frame first, as torch writes them. `status` is what
+    `pg_status` says, by rank and number of the group.
     """
 
     dumps: Mapping[int, Dump]
@@ -140,6 +153,7 @@ class Recording:
     stacks: tuple[tuple[Frame, ...], ...]
     notes: tuple[tuple[str, str | None, str], ...] = ()
     """(code, source, message) of each thing that limits the analysis."""
+    status: Mapping[tuple[int, int], GroupStatus] = field(default_factory=dict)
 
     @property
     def world(self) -> tuple[int, ...]:
@@ -231,7 +245,13 @@ def format_operation(recording: Recording, row: int) -> str:
     """Return `all_reduce #7 of default_pg` for the call in a row of the table."""
     table = recording.table
     name, group = operation_name(recording.ops[int(table.op[row])]), recording.groups[int(table.group[row])].label
-    return f"{name} #{int(table.seq[row])} of {group}"
+    return f"{name} #{number_of(recording, row)} of {group}"
+
+
+def number_of(recording: Recording, row: int) -> int:
+    """Return the number of a call: sends and receives have their own counter."""
+    table = recording.table
+    return int(table.p2p[row] if table.is_p2p[row] else table.seq[row])
 
 
 def location_of(recording: Recording, row: int) -> str:

@@ -87,7 +87,7 @@ def read_dumps(dumps: Iterable[tuple[Source, bytes]]) -> tuple[RecordingBuilder,
                 warnings.append(Warning("no-rank", source.name, message))
                 continue
             try:
-                builder.add(rank, source.name, load(data), parse_failure_number(source.name))
+                builder.add(rank, source.name, load(data), parse_failure_number(source.name), source.mtime)
             except ArtifactError as error:
                 warnings.append(damaged_warning(source, error))
         return builder, warnings

@@ -11,8 +11,16 @@ import numpy as np
 
 from triage.artifacts.flight.columns import Interned, Tables, usable
 from triage.artifacts.flight.fast_unpickler import PackedEntries
+from triage.artifacts.flight.group_status import (
+    CallColumns,
+    StatusOfRank,
+    join_status,
+    mark_proven_complete,
+    parse_status,
+    settle_batches,
+)
 from triage.artifacts.flight.load import Loaded
-from triage.artifacts.flight.model import COMPLETED, Dump, Group, Recording, Table
+from triage.artifacts.flight.model import COMPLETED, Dump, Group, GroupStatus, Recording, Table
 from triage.artifacts.flight.process_transfer import PartialRecording
 from triage.artifacts.interface import ArtifactError
 from triage.model.evidence import Warning
@@ -43,7 +51,18 @@ _NAMED = {
 _NEWER = "new-dump-version"
 _SHARED = ("op", "shape", "dtype", "stack", "group")
 """Columns of indices into the lists that the dumps share."""
-_TRANSFERRED = ("rank", "source", "failure", "version", "is_complete", "config", "last_time", "has_frames")
+_TRANSFERRED = (
+    "rank",
+    "source",
+    "failure",
+    "version",
+    "is_complete",
+    "config",
+    "status",
+    "written",
+    "last_time",
+    "has_frames",
+)
 """Fields of a dump that another process sends besides its columns."""
 _DEFAULT = "default_pg"
 _MAX_RANKS = 1 << 20
@@ -53,7 +72,7 @@ MAX_ENTRIES = 24_000_000
 
 @dataclass
 class _RankDump:
-    """One dump as it was read. `config` maps a group's name to the index of its members."""
+    """One dump as it was read. `config` maps a group's name to the index of its members, `status` is its pg_status."""
 
     rank: int
     source: str
@@ -62,6 +81,8 @@ class _RankDump:
     version: str
     is_complete: bool
     config: dict[str, int]
+    status: dict[str, tuple[int, int, int]]
+    written: float | None = None
     last_time: int = 0
     has_frames: bool = False
 
@@ -81,8 +102,8 @@ class RecordingBuilder:
     _dumps: dict[int, _RankDump] = field(default_factory=dict)
     _members: Interned[tuple[int, ...]] = field(default_factory=Interned)
 
-    def add(self, rank: int, source: str, loaded: Loaded, failure: int = 0) -> None:
-        """Add one dump. Raises ArtifactError for data that is not a dump."""
+    def add(self, rank: int, source: str, loaded: Loaded, failure: int = 0, written: float | None = None) -> None:
+        """Add one dump; `written` is when its file was. Raises ArtifactError for data that is not a dump."""
         value = loaded.value if isinstance(loaded.value, dict) else {"entries": loaded.value}
         entries = self._entries_of(value, rank, source, loaded.is_complete)
         try:
@@ -101,6 +122,8 @@ class RecordingBuilder:
                 version,
                 loaded.is_complete,
                 self._config(value.get("pg_config")),
+                parse_status(value.get("pg_status")),
+                written,
                 int(columns["time_created_ns"].max()) if len(entries) else 0,
                 bool(columns["stack"].any()) if len(entries) else False,
             )
@@ -190,7 +213,7 @@ class RecordingBuilder:
         """Return the recording of all dumps; an empty one without any dump."""
         tables, rank_dumps = self._tables, [self._dumps[rank] for rank in sorted(self._dumps)]
         groups, index = _groups(rank_dumps, tables, self._members.values)
-        dumps = _place_dumps(rank_dumps)
+        status = join_status(groups, _number_status(rank_dumps, tables, index))
         for dump in rank_dumps:
             mapping = np.zeros(len(tables.groups.values), dtype=np.int32)
             for local in _distinct(dump.columns["group"]):
@@ -198,11 +221,11 @@ class RecordingBuilder:
             dump.columns["group"] = mapping[dump.columns["group"]]
         columns = {name: _joined(rank_dumps, _NAMED.get(name, name)) for name in _COLUMNS}
         ranks = np.array([dump.rank for dump in rank_dumps], dtype=np.int32)
-        rank = np.repeat(ranks, [dump.entries for dump in dumps.values()])
+        rank = np.repeat(ranks, [len(dump.columns["group"]) for dump in rank_dumps])
         done = columns["state"] == COMPLETED
-        stateless = np.array([op.partition(":")[0] == "gloo" for op in tables.ops.values] or [False])
+        dumps = _place_dumps(rank_dumps, columns["record"], done | columns["retired"])
         if len(rank):
-            done |= columns["retired"] & stateless[columns["op"]]  # gloo writes no states, it only retires what is done
+            _settle_calls(columns, rank, done, tables.ops.values, status)
         return Recording(
             dumps,
             groups,
@@ -212,28 +235,77 @@ class RecordingBuilder:
             tuple(tables.dtypes.values),
             tuple(tables.stacks.values),
             tuple(self.notes),
+            status,
         )
 
 
-def _place_dumps(rank_dumps: Sequence[_RankDump]) -> dict[int, Dump]:
-    """The dumps by rank, each with its rows in the table."""
-    dumps: dict[int, Dump] = {}
-    start = 0
-    for dump in rank_dumps:
-        records = dump.columns["record_id"]
-        dumps[dump.rank] = Dump(
+def _settle_calls(
+    columns: Mapping[str, Any],
+    rank: Any,
+    done: Any,
+    ops: Sequence[str],
+    status: Mapping[tuple[int, int], GroupStatus],
+) -> None:
+    """Mark as done all calls that are complete in truth."""
+    is_gloo = np.array([op.partition(":")[0] == "gloo" for op in ops])[columns["op"]]
+    done |= columns["retired"] & is_gloo  # gloo writes no states, it only retires what is done
+    calls = CallColumns(
+        rank,
+        columns["group"],
+        np.where(columns["is_p2p"], columns["p2p"], columns["seq"]),
+        columns["is_p2p"],
+        np.array([op.endswith(":coalesced") for op in ops])[columns["op"]],
+        ~is_gloo,
+        columns["state"],
+        done,
+    )
+    settle_batches(calls)
+    mark_proven_complete(calls, status)
+
+
+def _number_status(
+    rank_dumps: Sequence[_RankDump], tables: Tables, index: Mapping[tuple[int, int], int]
+) -> list[StatusOfRank]:
+    """The pg_status of each rank, with the number of the group of each pg_id in its entries."""
+    numbers: dict[int, dict[str, int]] = {dump.rank: {} for dump in rank_dumps}
+    for (rank, local), number in index.items():
+        numbers[rank][str(tables.groups.values[local][0])] = number
+    return [StatusOfRank(dump.rank, dump.status, numbers[dump.rank]) for dump in rank_dumps]
+
+
+def _place_dumps(rank_dumps: Sequence[_RankDump], record_ids: Any, is_written_done: Any) -> dict[int, Dump]:
+    """The dumps by rank, each with its rows in the table. `is_written_done` are the entries that say they are done."""
+    ends = np.cumsum([len(dump.columns["group"]) for dump in rank_dumps], dtype=np.int64).tolist()
+    places = list(zip([0, *ends], ends, strict=False))
+    first_records = [int(record_ids[start:end].min()) if start < end else 0 for start, end in places]
+    shows_done = [bool(is_written_done[start:end].any()) for start, end in places]
+    # As many entries as in a dump that has surely dropped some: a full ring buffer, not a list of open calls.
+    full = {
+        end - start
+        for (start, end), first, has_done in zip(places, first_records, shows_done, strict=True)
+        if first and has_done
+    }
+    only_open = [
+        first > 0 and not has_done and end - start not in full
+        for (start, end), first, has_done in zip(places, first_records, shows_done, strict=True)
+    ]
+    return {
+        dump.rank: Dump(
             dump.rank,
             dump.source,
             dump.version,
-            entries=len(records),
-            first_record=int(records.min()) if len(records) else 0,
+            entries=end - start,
+            first_record=first_records[index],
             last_time=dump.last_time,
+            written=dump.written,
             is_complete=dump.is_complete,
             start=start,
-            end=start + len(records),
+            end=end,
+            # A rank without a call in flight has an empty dump of the same kind.
+            only_open=only_open[index] or (start == end and any(only_open)),
         )
-        start += len(records)
-    return dumps
+        for index, (dump, (start, end)) in enumerate(zip(rank_dumps, places, strict=True))
+    }
 
 
 def _numbers(text: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Where one process group stalls: the first wrong column of its grid, with the ranks that wait there or are missing."""
+"""Where process groups stall: the calls in which ranks stand, with the ranks that wait there or are missing."""
 
 from __future__ import annotations
 
@@ -9,40 +9,47 @@ from typing import Literal
 
 import numpy as np
 
-from triage.artifacts.flight.grid import Grid
+from triage.artifacts.flight.first_calls import FirstCalls, records_starts
+from triage.artifacts.flight.grid import Grid, group_grids
 from triage.artifacts.flight.model import SCHEDULED, STARTED, Bools, Ints, Recording
 
 Kind = Literal[
     "calls-differ",
     "sizes-differ",
     "dtypes-differ",
-    "absent",
+    "missing",
     "no-dump",
     "possible-member",
     "partial",
     "not-started",
     "stuck",
 ]
+Standing = dict[tuple[int, int], frozenset[int]]
+"""(number of a group, sequence number) to the ranks whose first open call this is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stall:
     """A call of one group that does not end, or ends wrong.
 
-    `waiting` ranks stand in column `column` of the grid, `absent` have not entered it, `without_dump` left no dump that
-    could show it. `odd` are the ranks at fault in a stall that explains itself: their call differs, or only they have
-    not started or finished it. Kind "possible-member": the dumps do not list the group's members, and the `absent`
-    ranks, which wait in no call, may be some of them.
+    `standing` are the ranks that wait in column `column` of the grid, `entered` all that have made the call, `blocked`
+    those of them that stand in an earlier call of their own; `absent` have not made it, and `without_dump` left no dump
+    that could show it. `odd` are the ranks at fault in a stall that explains itself: their call differs, or only they
+    have not started or finished it. `has_starts`: the dumps say which calls have started. Kind "possible-member": the
+    dumps do not list the group's members, and the `absent` ranks, which wait in no call, may be some of them.
     """
 
     grid: Grid
     column: int
     kind: Kind
-    waiting: frozenset[int]
+    standing: frozenset[int]
+    entered: frozenset[int]
+    blocked: frozenset[int] = frozenset()
     absent: frozenset[int] = frozenset()
     without_dump: frozenset[int] = frozenset()
     odd: frozenset[int] = frozenset()
     tied: bool = False
+    has_starts: bool = False
 
     @property
     def seq(self) -> int:
@@ -55,126 +62,127 @@ class Stall:
 
     @property
     def unfinished(self) -> frozenset[int]:
-        """The waiting ranks that have not finished the call."""
-        return frozenset(rank for rank in self.waiting if not self.grid.done[self.grid.row(rank), self.column])
+        """The ranks that have made the call and not finished it."""
+        return frozenset(rank for rank in self.entered if not self.grid.done[self.grid.row(rank), self.column])
+
+    @property
+    def missing(self) -> frozenset[int]:
+        """The ranks for which the standing ones wait."""
+        if self.kind in ("missing", "possible-member"):
+            return self.absent | self.blocked
+        return self.without_dump if self.kind == "no-dump" else frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class GroupExamination:
-    """What one group shows.
+class Stalls:
+    """The stalls of all groups, and the ranks whose dump is older than those of the others."""
 
-    `stall` is where it stalls, `older` the ranks whose dump is older than those of the others, `lost` the ranks whose
-    ring buffer no longer holds the stalled call.
-    """
-
-    stall: Stall | None
-    older: tuple[int, ...] = ()
-    lost: tuple[int, ...] = ()
+    stalls: tuple[Stall, ...]
+    older: frozenset[int]
 
 
-def examine_group(recording: Recording, grid: Grid) -> GroupExamination:
-    """Find the first thing that is wrong in the group."""
-    older, open_calls = _open_calls(grid)
-    older_ranks = tuple(np.array(grid.ranks)[older].tolist())
-    waits: Bools = np.logical_or.reduce(open_calls, axis=0)
-    stop = _first(waits)
-    differ = _first(_unequal(grid.op, grid.present))
-    if differ is not None and (stop is None or differ <= stop):
-        return GroupExamination(_differing(grid, differ, "calls-differ", grid.op), older_ranks, _lost(grid, differ))
-    if stop is None:
-        # Types never differ on purpose: with the same number of bytes the call goes through, with a wrong result.
-        wrong = _first(_unequal(grid.dtype, grid.present))
-        stall = None if wrong is None else _differing(grid, wrong, "dtypes-differ", grid.dtype)
-        return GroupExamination(stall, older_ranks)
-    if mismatch := _mismatch(grid, stop, waits):
-        return GroupExamination(mismatch, older_ranks, _lost(grid, stop))
-    waiting = frozenset(np.array(grid.ranks)[open_calls[:, stop]].tolist())
-    if missing := _missing(grid, stop, waiting, older):
-        return GroupExamination(missing, older_ranks)
-    return GroupExamination(_all_entered(recording, grid, stop, waiting), older_ranks, _lost(grid, stop))
+def find_stalls(recording: Recording, first_calls: FirstCalls) -> Stalls:
+    """Return a stall for each call in which ranks stand, and for each group whose finished calls differ."""
+    grids, older = [], set()
+    table = recording.table
+    for grid in group_grids(recording):
+        older |= set(np.array(grid.ranks)[_is_older(grid)].tolist())
+        grids.append(grid)
+    standing: dict[tuple[int, int], set[int]] = {}
+    for rank, rows in first_calls.items():
+        if rows and rank not in older and not table.is_p2p[rows[0]]:
+            standing.setdefault((int(table.group[rows[0]]), int(table.seq[rows[0]])), set()).add(rank)
+    has_starts = records_starts(recording)
+    by_group: dict[int, list[int]] = {}
+    for number, seq in sorted(standing):
+        by_group.setdefault(number, []).append(seq)
+    stalls: list[Stall] = []
+    for grid in grids:
+        for seq in by_group.get(grid.number, ()):
+            ranks = frozenset(standing[grid.number, seq])
+            stalls.append(_examine(recording, grid, int(np.searchsorted(grid.seqs, seq)), ranks, older, has_starts))
+        if grid.number not in by_group and (differing := _finished_differently(grid)):
+            stalls.append(differing)
+    idle = frozenset(recording.dumps) - first_calls.keys() - older
+    return Stalls(tuple(_mark_possible_members(stalls, idle)), frozenset(older))
 
 
-def _open_calls(grid: Grid) -> tuple[Bools, Bools]:
-    """The ranks (rows) whose dump is older than the others', and the cells of all other ranks that are not done."""
-    open_calls: Bools = grid.present & ~grid.done
-    # Where a rank has finished a call that needs all ranks, all had entered it: a call that is open before it comes
-    # from an older dump.
+def _is_older(grid: Grid) -> Bools:
+    """The ranks (rows) that lack a call which others have finished and which needs all ranks: dumped earlier."""
     finished = np.flatnonzero((grid.done & grid.present & grid.needs_all).any(axis=0))
-    frontier = int(finished[-1]) if len(finished) else -1
-    frontier_seq = int(grid.seqs[frontier]) if frontier >= 0 else -1
-    older: Bools = (grid.end < frontier_seq) & (grid.begin <= frontier_seq) & ~grid.is_truncated
-    if frontier > 0:
-        older = np.logical_or(older, open_calls[:, :frontier].any(axis=1))
-    open_calls[older] = False
-    open_calls[:, : max(frontier, 0)] = False
-    return older, open_calls
+    frontier = int(grid.seqs[finished[-1]]) if len(finished) else -1
+    older: Bools = (grid.end < frontier) & (grid.begin <= frontier) & ~grid.is_truncated
+    return older
 
 
-def _mismatch(grid: Grid, stop: int, waits: Bools) -> Stall | None:
-    """A stall whose calls have other sizes or types, in the first column where ranks wait."""
-    signatures: tuple[tuple[Kind, Ints], ...] = (("sizes-differ", grid.size), ("dtypes-differ", grid.dtype))
-    for kind, signature in signatures:
-        if _first(np.logical_and(_unequal(signature, grid.present), waits)) == stop:
-            return _differing(grid, stop, kind, signature)
+def _finished_differently(grid: Grid) -> Stall | None:
+    """Calls that differ and ended all the same. Types never differ on purpose; the result is wrong."""
+    kinds: tuple[tuple[Kind, Ints], ...] = (("calls-differ", grid.op), ("dtypes-differ", grid.dtype))
+    for kind, signature in kinds:
+        column = _first(_unequal(signature, signature != 0))
+        if column is not None:
+            return _differing(grid, column, kind, signature, frozenset())
     return None
 
 
-def _missing(grid: Grid, stop: int, waiting: frozenset[int], older: Bools) -> Stall | None:
-    """A stall that some ranks have not entered, or whose members left no dump that could show it."""
-    names, present = np.array(grid.ranks), grid.present[:, stop]
-    expected = (grid.begin <= grid.seqs[stop]) & ~present
-    absent = frozenset(names[expected & (grid.end < grid.seqs[stop]) & ~grid.is_truncated & ~older].tolist())
-    without_dump = frozenset(grid.group.members) - frozenset(grid.ranks)
-    without_dump |= frozenset(names[(grid.is_truncated | older) & ~present].tolist())
-    if not absent and not without_dump:
-        return None
-    return Stall(grid, stop, "absent" if absent else "no-dump", waiting, absent, without_dump)
+def _examine(
+    recording: Recording, grid: Grid, column: int, standing: frozenset[int], older: set[int], has_starts: bool
+) -> Stall:
+    """What is wrong in a call in which ranks stand, or in an earlier call of the group."""
+    earlier = _first(_unequal(grid.op[:, : column + 1], grid.present[:, : column + 1]))
+    if earlier is not None:
+        return _differing(grid, earlier, "calls-differ", grid.op, standing)
+    signatures: tuple[tuple[Kind, Ints], ...] = (("sizes-differ", grid.size), ("dtypes-differ", grid.dtype))
+    for kind, signature in signatures:
+        if _unequal(signature[:, column : column + 1], signature[:, column : column + 1] != 0)[0]:
+            return _differing(grid, column, kind, signature, standing)
+    names, seq = np.array(grid.ranks), grid.seqs[column]
+    present, is_older = grid.present[:, column], np.isin(names, sorted(older))
+    unfinished = present & ~grid.done[:, column] & ~is_older
+    # Without an entry, a later number enqueued and this one not finished by `pg_status`: the ring has dropped it.
+    is_queued = ~present & (grid.begin <= seq) & (grid.end >= seq) & ~is_older
+    states = np.where(unfinished, recording.table.state[grid.cell[:, column]], SCHEDULED)
+    started = _ranks(names, unfinished & (states == STARTED))
+    entered = _ranks(names, present)
+    stall = Stall(grid, column, "missing", standing | started, entered, has_starts=has_starts)
+    blocked = _ranks(names, unfinished | is_queued) - standing - started
+    absent = _ranks(names, ~present & (grid.end < seq) & ~grid.is_truncated & ~is_older)
+    unknown = _ranks(names, ~present & (grid.end < seq) & (grid.is_truncated | is_older))
+    without_dump = frozenset(grid.group.members) - frozenset(grid.ranks) | unknown
+    if absent or blocked:
+        return replace(stall, blocked=blocked, absent=absent, without_dump=without_dump)
+    if without_dump:
+        return replace(stall, kind="no-dump", without_dump=without_dump)
+    return _all_entered(stall, frozenset(standing - started), started)
 
 
-def _all_entered(recording: Recording, grid: Grid, stop: int, waiting: frozenset[int]) -> Stall | None:
-    """All members entered the same call, so the program is right: the stall names who has not started or finished."""
-    if len(grid.ranks) == 1:
-        return None
-    finished = frozenset(np.array(grid.ranks)[grid.present[:, stop] & grid.done[:, stop]].tolist())
-    if finished:
-        stuck = frozenset(rank for rank in finished if _waits_later(grid, rank, stop)) or _timed_out(
-            recording, grid, stop, waiting
-        )
-        return Stall(grid, stop, "partial", waiting | stuck, odd=waiting) if stuck else None
-    states = {rank: int(recording.table.state[int(grid.cell[grid.row(rank), stop])]) for rank in waiting}
-    behind = frozenset(rank for rank, state in states.items() if state == SCHEDULED)
-    started = frozenset(rank for rank, state in states.items() if state == STARTED)
-    if behind and started:
-        return Stall(grid, stop, "not-started", waiting, odd=behind)
-    return Stall(grid, stop, "stuck", waiting, odd=waiting)
+def _all_entered(stall: Stall, scheduled: frozenset[int], started: frozenset[int]) -> Stall:
+    """All members made the same call, so the program is right: the stall names who has not started or finished."""
+    grid = stall.grid
+    finished = grid.present[:, stall.column] & grid.done[:, stall.column]
+    finished |= ~grid.present[:, stall.column] & (grid.begin > stall.seq) & (grid.end >= stall.seq)
+    if finished.any():
+        return replace(stall, kind="partial", odd=stall.standing)
+    if scheduled and started:
+        return replace(stall, kind="not-started", odd=scheduled)
+    return replace(stall, kind="stuck", odd=stall.standing)
 
 
-def mark_possible_members(stalls: Sequence[Stall], ranks: Iterable[int]) -> list[Stall]:
-    """Return the stalls, with ranks that wait in no call as possible members of groups that list none.
+def _ranks(names: Ints, rows: Bools) -> frozenset[int]:
+    return frozenset(names[rows].tolist())
+
+
+def _mark_possible_members(stalls: Sequence[Stall], idle: frozenset[int]) -> Iterable[Stall]:
+    """The stalls, with ranks that wait in no call as possible members of groups that list none.
 
     Only a group's first call can miss members that no entry shows.
     """
-    idle = frozenset(ranks) - {rank for stall in stalls for rank in stall.unfinished}
-    return [
-        replace(stall, kind="possible-member", absent=idle - frozenset(stall.grid.ranks), odd=frozenset())
-        if stall.kind == "stuck"
-        and stall.column == 0
-        and not stall.grid.group.has_stated_members
-        and idle - frozenset(stall.grid.ranks)
-        else stall
-        for stall in stalls
-    ]
-
-
-def _waits_later(grid: Grid, rank: int, column: int) -> bool:
-    row = grid.row(rank)
-    return bool((grid.present[row, column + 1 :] & ~grid.done[row, column + 1 :]).any())
-
-
-def _timed_out(recording: Recording, grid: Grid, column: int, waiting: frozenset[int]) -> frozenset[int]:
-    """The waiting ranks, where the watchdog gave the call up (retired, not done); else the call may be about to end."""
-    retired = recording.table.retired
-    return waiting if any(retired[int(grid.cell[grid.row(rank), column])] for rank in waiting) else frozenset()
+    for stall in stalls:
+        others = idle - frozenset(stall.grid.ranks)
+        if stall.kind == "stuck" and stall.column == 0 and not stall.grid.group.has_stated_members and others:
+            yield replace(stall, kind="possible-member", absent=others, odd=frozenset())
+        else:
+            yield stall
 
 
 def _unequal(signature: Ints, present: Bools) -> Bools:
@@ -190,18 +198,17 @@ def _first(columns: Bools) -> int | None:
     return int(numbers[0]) if len(numbers) else None
 
 
-def _differing(grid: Grid, column: int, kind: Kind, signature: Ints) -> Stall:
+def _differing(grid: Grid, column: int, kind: Kind, signature: Ints, standing: frozenset[int]) -> Stall:
     """The stall whose odd ranks have another signature than most ranks; `tied` where two halves differ."""
-    values = {rank: int(signature[row, column]) for row, rank in enumerate(grid.ranks) if grid.cell[row, column] >= 0}
+    values = {rank: int(signature[row, column]) for row, rank in enumerate(grid.ranks) if signature[row, column]}
     (usual, most), *others = Counter(values.values()).most_common()
     tied = bool(others) and others[0][1] == most
     odd = frozenset(rank for rank, value in values.items() if value != usual or tied)
-    absent = frozenset(
-        rank for row, rank in enumerate(grid.ranks) if grid.cell[row, column] < 0 and grid.end[row] < grid.seqs[column]
-    )
-    return Stall(grid, column, kind, frozenset(values), absent - frozenset(values), odd=odd, tied=tied)
+    return Stall(grid, column, kind, standing, frozenset(values), odd=odd, tied=tied)
 
 
-def _lost(grid: Grid, column: int) -> tuple[int, ...]:
-    """Ranks whose ring buffer has already dropped this column."""
-    return tuple(rank for row, rank in enumerate(grid.ranks) if grid.begin[row] > grid.seqs[column])
+def find_lost_ranks(recording: Recording, stall: Stall) -> tuple[int, ...]:
+    """Return the ranks whose ring buffer has already dropped this call."""
+    rows = np.flatnonzero(~stall.grid.present[:, stall.column] & (stall.grid.begin > stall.seq))
+    ranks = [stall.grid.ranks[row] for row in rows.tolist()]
+    return tuple(rank for rank in ranks if not recording.dumps[rank].only_open)

@@ -12,14 +12,16 @@ from typing import Literal
 
 import numpy as np
 
+from triage.artifacts.flight.first_calls import find_first_calls
 from triage.artifacts.flight.grid import Grid, group_grids
-from triage.artifacts.flight.model import Analysis, Bools, Fault, Ints, Recording, operation_name
+from triage.artifacts.flight.model import STARTED, Analysis, Bools, Fault, Ints, Recording, operation_name
 from triage.base.errors import OptionError
 from triage.model.evidence import Warning
 
-State = Literal["lost", "done", "open", "missing", "differs", "unknown"]
-STATES: tuple[State, ...] = ("lost", "done", "open", "missing", "differs", "unknown")
-"""lost: dropped from the ring buffer; open: entered, not done; missing: not entered; unknown: the dump ends early."""
+State = Literal["lost", "done", "open", "missing", "differs", "unknown", "queued"]
+STATES: tuple[State, ...] = ("lost", "done", "open", "missing", "differs", "unknown", "queued")
+"""lost: dropped from the ring buffer; open: the rank waits here; missing: not entered; unknown: the dump ends early;
+queued: entered behind an open call of the same rank."""
 AROUND = 20
 """Sequence numbers shown on each side of the chosen one."""
 
@@ -80,7 +82,13 @@ def view(
     With `around`, only the calls near this sequence number are shown. Raises OptionError when there is no such group.
     """
     chosen = _choose_groups(recording, group)
-    lanes = [_lane(recording, grid, around) for grid in group_grids(recording) if not group or grid.number in chosen]
+    calls = find_first_calls(recording)
+    first_rows = np.array(sorted(row for rows in calls.values() for row in rows), dtype=np.int64)
+    lanes = [
+        _lane(recording, grid, around, first_rows)
+        for grid in group_grids(recording)
+        if not group or grid.number in chosen
+    ]
     labels = {recording.groups[number].label for number in chosen}
     return View(
         path=path,
@@ -123,9 +131,12 @@ def _faults_of(faults: Sequence[Fault], labels: set[str]) -> Iterable[Fault]:
         yield replace(faults[index], explained_by=tuple(order[cause] for cause in faults[index].explained_by))
 
 
-def _lane(recording: Recording, grid: Grid, around: int | None) -> Lane:
+def _lane(recording: Recording, grid: Grid, around: int | None, first_rows: Ints) -> Lane:
     columns = np.arange(len(grid.seqs)) if around is None else np.flatnonzero(np.abs(grid.seqs - around) <= AROUND)
     usual, states = _states(grid, columns)
+    cells = grid.cell[:, columns]
+    is_queued = (states == STATES.index("open")) & ~np.isin(cells, first_rows)
+    states[is_queued & (recording.table.state[cells] != STARTED)] = STATES.index("queued")
     names = tuple(operation_name(recording.ops[int(recording.table.op[cell])]) if cell >= 0 else "" for cell in usual)
     rows: dict[bytes, list[int]] = {}
     for row, rank in enumerate(grid.ranks):

@@ -1,51 +1,22 @@
-"""The stacks of all ranks compared: groups with the same stack, the usual one and the others, and what follows."""
+"""The dumps of a job → its processes, the groups that stand at the same place, and what follows."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from triage.base.rank_ranges import format_ranks
-from triage.stacks.live.kernel import SPECIFIC_KINDS
-from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State, format_state
-from triage.stacks.live.states import HELPERS, STUCK, WAITING, combine_states
+from triage.artifacts.stacks.conclusions import StackInference, infer_from_members
+from triage.artifacts.stacks.members import ComparedProcess, Group, group_members, name_members, order_of
+from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State
+from triage.stacks.live.states import HELPERS, add_native_state, combine_states
 
 STARTUP_S = 120
 """A process may import modules for this long after its start; the real time depends on the file system."""
+_COMPLETED = ("idle", "running", "unknown", "backward", "evaluation", "data", "lock-call")
+"""States by the program's own functions, below which native frames show more."""
 _UNSPECIFIC = ("idle", "running", "unknown", "backward")
-
-
-@dataclass(frozen=True, slots=True)
-class ComparedProcess:
-    """One process of the job and where it stands; `key` is equal for processes at the same place."""
-
-    label: str
-    rank: int | None
-    process: Process
-    state: State
-    key: tuple[str, ...]
-    has_moved: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Processes with the same stack; `key` has the innermost frame first."""
-
-    members: tuple[ComparedProcess, ...]
-    key: tuple[str, ...]
-    state: State
-    is_usual: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StackInference:
-    """What follows from all stacks together: the name of a rule that signatures match, and the ranks that it names."""
-
-    rule: str
-    ranks: tuple[int, ...]
-    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,35 +37,49 @@ class DumpState(NamedTuple):
     key: tuple[str, ...]
 
 
-def compare_stacks(dumps: Sequence[DumpState]) -> StackComparison:
-    """Compare all dumps. Several dumps of one process become one member; if they differ, the process has moved."""
+def compare_stacks(
+    dumps: Sequence[DumpState], expected: Collection[int] = (), has_timeout: bool = False
+) -> StackComparison:
+    """Compare all dumps. Several dumps of one process become one member; if they differ, the process has moved.
+
+    `expected` are ranks that the job is known to have; `has_timeout`: its files show that it waited too long.
+    """
     by_label: dict[str, list[DumpState]] = defaultdict(list)
     # Sorting is stable: dumps of one file stay in the order of the file.
     for dump in sorted(_with_ranks(dumps), key=lambda dump: (dump.process.source, dump.process.pid or 0)):
         by_label[format_label(dump.process)].append(dump)
     members = [_merge_dumps(label, each) for label, each in by_label.items()]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
-    ranks = sorted((member for member in members if member not in helpers), key=_order)
+    ranks = sorted((member for member in members if member not in helpers), key=order_of)
     notes = [
         f"{member.label} moved between two dumps, so it is slow, not stuck" for member in ranks if member.has_moved
     ]
     starting = [member for member in ranks if _is_starting(member)]
     if starting:
         notes.append(
-            f"{_name_members(starting)} still imported modules when the stacks were taken, "
+            f"{name_members(starting)} still imported modules when the stacks were taken, "
             "so they do not show which rank delays the others; take them again after the start"
         )
+    if helpers and not ranks:
+        notes.append(f"the stacks are only of helpers ({name_members(helpers)}), not of a rank")
     return StackComparison(
-        tuple(_group(ranks)),
-        tuple(sorted(helpers, key=_order)),
-        () if starting else tuple(infer_from_ranks(ranks)),
+        tuple(group_members(ranks)),
+        tuple(sorted(helpers, key=order_of)),
+        () if starting else tuple(infer_from_members(ranks, _missing_ranks(ranks, expected), has_timeout)),
         tuple(notes),
     )
 
 
-def _name_members(members: Sequence[ComparedProcess]) -> str:
-    ranks = [member.rank for member in members if member.rank is not None]
-    return format_ranks(ranks) if ranks else f"{len(members)} processes" if len(members) > 1 else members[0].label
+def _missing_ranks(members: Sequence[ComparedProcess], expected: Collection[int]) -> list[int]:
+    """Return the ranks without a stack, if few: those that are expected, and numbers below the highest rank with one.
+
+    Processes without a rank may be any of them; a single stack was taken on purpose.
+    """
+    dumped = {member.rank for member in members if member.rank is not None}
+    if len(dumped) < 2 or len(dumped) < len(members) or max(dumped) >= 2 * len(dumped):
+        return []
+    missing = sorted(({*range(max(dumped))} | {*expected}) - dumped)
+    return missing if len(missing) <= len(dumped) else []
 
 
 def _is_starting(member: ComparedProcess) -> bool:
@@ -118,24 +103,25 @@ def _with_ranks(dumps: Sequence[DumpState]) -> list[DumpState]:
 
 
 def format_label(process: Process) -> str:
-    """Return `rank 3`; without a rank `pid 123`, with its host where one is known."""
+    """Return `rank 3`; without a rank `pid 123 on node1`, or else what names its main thread or the file."""
     if process.rank is not None:
         return f"rank {process.rank}"
     where = f" on {process.host}" if process.host else ""
-    return f"pid {process.pid}{where}" if process.pid is not None else process.source
+    if process.pid is not None:
+        return f"pid {process.pid}{where}"
+    return f"the process of {process.main}{where}" if process.main else process.source
 
 
 def _merge_dumps(label: str, dumps: Sequence[DumpState]) -> ComparedProcess:
     """The most specific dump of a process, completed by the others.
 
-    A dump with Python frames says more than one without, and the kernel adds the file or the device.
+    Python frames say where the program is, native ones what it does there, the kernel adds the file or the device.
     """
     stacks = _newest([dump for dump in dumps if dump.process.tool not in KERNEL_TOOLS])
     kernel = [dump for dump in dumps if dump.process.tool in KERNEL_TOOLS]
     candidates = stacks or kernel
     process, state, key = max(candidates, key=_specificity)
-    if not state.place:
-        state = replace(state, place=next((each.state.place for each in candidates if each.state.place), ""))
+    state = _add_native_dump(state, candidates, bool(kernel))
     if process.tool not in PYTHON_TOOLS:  # ranks are compared by the frames that most of their dumps have
         key = next((each.key for each in candidates if each.process.tool in PYTHON_TOOLS and each.key), key)
     has_moved = len({each.key for each in candidates if each.key and each.process.tool == process.tool}) > 1
@@ -143,128 +129,42 @@ def _merge_dumps(label: str, dumps: Sequence[DumpState]) -> ComparedProcess:
         state = combine_states(
             state, max(kernel, key=lambda each: (bool(each.state.remark), each.process.source)).state
         )
+    by_log = Counter((each.process.source, each.process.tool, each.key) for each in stacks)
+    is_still = not has_moved and max(by_log.values(), default=0) > 1
     age = next((each.process.age for each in reversed(dumps) if each.process.age is not None), None)
-    return ComparedProcess(label, process.rank, replace(process, age=age), state, key or (state.phrase,), has_moved)
+    return ComparedProcess(
+        label, process.rank, replace(process, age=age), state, key or (state.phrase,), has_moved, is_still
+    )
 
 
-def _specificity(dump: DumpState) -> tuple[bool, bool, bool, str]:
+def _add_native_dump(state: State, dumps: Sequence[DumpState], has_kernel: bool) -> State:
+    """Add what dumps of native frames show to the state by dumps of Python frames; the kernel's would say it better."""
+    python = [dump for dump in dumps if dump.process.tool in PYTHON_TOOLS]
+    native = [dump for dump in dumps if dump.process.tool not in PYTHON_TOOLS]
+    if not python or not native:
+        return state
+    program, below = max(python, key=_specificity).state, max(native, key=_specificity).state
+    if below.op == "cycle" or (below.kind not in _UNSPECIFIC and program.kind in _COMPLETED and not has_kernel):
+        return add_native_state(program, below)
+    return program if program.place else replace(state, place=program.place)
+
+
+def _specificity(dump: DumpState) -> tuple[bool, bool, bool, bool, str]:
     process, state, key = dump
-    return state.kind not in _UNSPECIFIC, bool(key), process.tool in PYTHON_TOOLS, process.source
+    return state.op == "cycle", state.kind not in _UNSPECIFIC, bool(key), process.tool in PYTHON_TOOLS, process.source
 
 
 def _newest(dumps: Sequence[DumpState]) -> list[DumpState]:
-    """The last two dumps of each log and tool: they show whether the process still moves at the end."""
+    """The last two dumps of each log and tool: they show whether the process still moves at the end.
+
+    Where a log has dumps of a restarted process, those of the process before it do not count.
+    """
     by_source: dict[tuple[str, str], list[DumpState]] = defaultdict(list)
     for dump in dumps:
         by_source[dump.process.source, dump.process.tool].append(dump)
-    return [dump for each in by_source.values() for dump in each[-2:]]
-
-
-def _order(member: ComparedProcess) -> tuple[bool, int, str]:
-    return (member.rank is None, member.rank or 0, member.label)
-
-
-def _group(members: Sequence[ComparedProcess]) -> list[Group]:
-    """The members by where they stand, largest group first; it is the usual one if it is larger than the next."""
-    by_key: dict[tuple[str, ...], list[ComparedProcess]] = defaultdict(list)
-    for member in members:
-        by_key[_comparison_key(member)].append(member)
-    ordered = sorted(by_key.items(), key=lambda item: (-len(item[1]), _order(item[1][0])))
-    most = len(ordered[0][1]) if ordered else 0
-    has_usual = len(ordered) == 1 or (most > 1 and len(ordered[1][1]) < most)
     return [
-        Group(tuple(each), tuple(reversed(key)), each[0].state, has_usual and position == 0)
-        for position, (key, each) in enumerate(ordered)
+        dump
+        for each in by_source.values()
+        for dump in each[-2:]
+        if (dump.process.pid, dump.process.main) == (each[-1].process.pid, each[-1].process.main)
     ]
-
-
-def _comparison_key(member: ComparedProcess) -> tuple[str, ...]:
-    """The frames that are compared: not those within an import, which change by the millisecond."""
-    if member.state.kind != "import":
-        return member.key
-    place = next((index for index, frame in enumerate(member.key) if "(<frozen importlib" in frame), len(member.key))
-    return member.key[:place] or member.key
-
-
-def infer_from_ranks(members: Sequence[ComparedProcess]) -> list[StackInference]:
-    """Return what follows from the states of the ranks.
-
-    Neither a single dump (except for threads that hold each other's locks) nor a thread that sleeps blames a rank.
-    """
-    states = {member.rank: member.state for member in members if member.rank is not None and not member.has_moved}
-    waiting = {rank: state for rank, state in states.items() if state.kind in WAITING}
-    unspecific = {
-        member.rank
-        for member in members
-        if member.process.tool in KERNEL_TOOLS and member.state.kind not in SPECIFIC_KINDS
-    }
-    absent = {rank: state for rank, state in states.items() if state.kind not in WAITING and rank not in unspecific}
-    deadlocked = {rank: state for rank, state in states.items() if state.op == "cycle"}
-    if deadlocked and (len(states) < 2 or not waiting):
-        return [StackInference("thread-deadlock", tuple(sorted(deadlocked)), _describe(deadlocked))]
-    if len(states) < 2:
-        return []
-    if not waiting:
-        return _infer_from_places(members)
-    inferences = [_infer_blocked(waiting, absent)]
-    if absent and len(absent) <= max(1, len(waiting)):
-        return [*_infer_absent(absent, waiting), *inferences]
-    return inferences if absent else [*_infer_divergent(waiting), *inferences]
-
-
-def _infer_blocked(waiting: Mapping[int, State], absent: Collection[int]) -> StackInference:
-    rest = f"; {format_ranks(absent)} {_is(absent)} not" if absent else ""
-    return StackInference("blocked-in-collective", tuple(sorted(waiting)), f"{_describe(waiting)}{rest}")
-
-
-_CAUSES = {"dataloader": "blocked-in-dataloader", "deadlock": "thread-deadlock", "exit": "left-early"}
-
-
-def _infer_absent(absent: Mapping[int, State], waiting: Mapping[int, State]) -> list[StackInference]:
-    """Why ranks are absent, where their stack shows it; else that they are absent."""
-    by_rule: dict[str, dict[int, State]] = defaultdict(dict)
-    for rank, state in absent.items():
-        by_rule[_CAUSES.get(state.kind, "never-joined")][rank] = state
-    return [
-        StackInference(rule, tuple(sorted(states)), f"{_describe(states)}, while {_describe(waiting)}")
-        for rule, states in sorted(by_rule.items())
-    ]
-
-
-def _infer_divergent(waiting: Mapping[int, State]) -> list[StackInference]:
-    """All ranks wait, but a few in another call: they took another way through the program."""
-    by_call: dict[tuple[str, str], dict[int, State]] = defaultdict(dict)
-    for rank, state in waiting.items():
-        by_call[(state.op, state.place)][rank] = state
-    (_, usual), *others = sorted(by_call.items(), key=lambda item: -len(item[1]))
-    has_p2p = any(state.op.endswith(("send", "recv")) for state in waiting.values())
-    if not others or len(usual) * 2 <= len(waiting) or has_p2p:
-        return []
-    odd = {rank: state for _, states in others for rank, state in states.items()}
-    text = f"all ranks wait, but {_describe(odd)}, while {_describe(usual)}"
-    return [StackInference("divergent-call", tuple(sorted(odd)), text)]
-
-
-def _infer_from_places(members: Sequence[ComparedProcess]) -> list[StackInference]:
-    """Ranks that are stuck elsewhere while most ranks stand at one line: a device's collectives are on no stack."""
-    ranked = [member for member in members if member.rank is not None]
-    (usual, *_) = _group(ranked)
-    odd = {m.rank: m.state for m in ranked if _comparison_key(m) != usual.key[::-1] and m.rank is not None}
-    if not usual.is_usual or not odd or len(odd) * 2 >= len(ranked) or usual.state.kind in STUCK:
-        return []
-    if not all(state.kind in STUCK for state in odd.values()):
-        return []
-    return _infer_absent(odd, {m.rank: m.state for m in usual.members if m.rank is not None})
-
-
-def _describe(states: Mapping[int, State]) -> str:
-    """`ranks 0-1, 3 are in all_reduce at train.py:25`, each state once."""
-    by_state: dict[str, list[int]] = defaultdict(list)
-    for rank, state in sorted(states.items()):
-        # Descriptors and times differ between ranks: they are only shown for a single rank.
-        by_state[format_state(state if len(states) == 1 else replace(state, remark=""))].append(rank)
-    return " and ".join(f"{format_ranks(ranks)} {_is(ranks)} {state}" for state, ranks in by_state.items())
-
-
-def _is(ranks: Collection[int]) -> str:
-    return "is" if len(ranks) == 1 else "are"

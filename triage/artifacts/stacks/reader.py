@@ -12,11 +12,14 @@ from triage.evidence import backtraces
 from triage.evidence.redact import redact
 from triage.model.evidence import Block, Evidence, Origin, Warning
 from triage.ranks.file_names import parse_file_name
+from triage.stacks.live.boundaries import split_dumps
 from triage.stacks.live.model import KERNEL_TOOLS, Process, format_location, format_state
 from triage.stacks.live.native import to_process
 from triage.stacks.live.states import HELPERS, main_thread, state_of
 from triage.stacks.parser import parse_stacks
 
+Parser = Callable[[str, str], list[Process]]
+"""Text and the name of its source to the processes in it."""
 MAX_BYTES = 1 << 24
 _MAX_FRAMES = 12
 
@@ -47,15 +50,26 @@ class LiveStacks:
 
 def _parse_pyspy(text: str, source: str) -> list[Process]:
     is_json = re.match(r"\s*\[\s*[{\]]", text) is not None  # gdb begins with [New LWP 12], a kernel stack with [<0>]
-    return pyspy.parse_json(text, source) if is_json else pyspy.parse_text(text, source)
+    return pyspy.parse_json(text, source) if is_json else _parse_each(text, source, pyspy.parse_text)
 
 
 def _parse_stacks(text: str, source: str) -> list[Process]:
-    return [to_process(stacks, source, text) for stacks in parse_stacks(text)[:1]]
+    return _parse_each(
+        text, source, lambda one, name: [to_process(stacks, name, one) for stacks in parse_stacks(one)[:1]]
+    )
+
+
+def _parse_each(text: str, source: str, parse: Parser) -> list[Process]:
+    """Parse each dump of a text by itself, with what the headings above it say."""
+    return [
+        replace(process, rank=section.rank, host=section.host, pid=process.pid or section.pid)
+        for section in split_dumps(text)
+        for process in parse(section.text, source)
+    ]
 
 
 # In this order: the first parser that finds a process wins.
-PARSERS: tuple[Callable[[str, str], list[Process]], ...] = (
+PARSERS: tuple[Parser, ...] = (
     _parse_pyspy,
     proc.parse_text,
     strace.parse_text,
@@ -78,9 +92,12 @@ def parse_processes(data: bytes, source: str) -> list[Process]:
 def _with_file_name(process: Process) -> Process:
     """The process with rank, host and pid from the file's name; data loader workers and agents are no ranks."""
     named = parse_file_name(process.source)
-    rank = None if state_of(process).kind in HELPERS else named.rank
+    rank = process.rank if process.rank is not None else named.rank
     return replace(
-        process, rank=rank, host=process.host or named.host, pid=named.pid if process.pid is None else process.pid
+        process,
+        rank=None if state_of(process).kind in HELPERS else rank,
+        host=process.host or named.host,
+        pid=named.pid if process.pid is None else process.pid,
     )
 
 

@@ -17,7 +17,18 @@ from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.causes import CHOOSING
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.rules import absence, calls, chains, entry_times, links, machines, placement, victims
+from triage.diagnose.rules import (
+    absence,
+    calls,
+    chains,
+    entry_times,
+    links,
+    machines,
+    npu_waits,
+    placement,
+    victims,
+    waits,
+)
 from triage.model.evidence import Evidence
 
 Infer = Callable[[RuleContext], list[Evidence]]
@@ -26,10 +37,14 @@ Weigh = Callable[[CausalGraph], None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule that makes inferences; `always`: it runs even where a line states a cause."""
+    """A rule that makes inferences; `always`: it runs even where a line states a cause.
+
+    `checks`: where dumps or stacks show a cause it runs too, and its inferences are compared with theirs.
+    """
 
     infer: Infer
     always: bool = False
+    checks: bool = False
 
     @property
     def name(self) -> str:
@@ -52,18 +67,22 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(absence.compile_skew),
     Rule(absence.uneven_steps),
     Rule(absence.missed_barrier),
+    Rule(waits.open_calls, checks=True),
+    Rule(npu_waits.odd_task),
+    Rule(npu_waits.wait_chain),
+    Rule(npu_waits.late_timeout),
     Rule(absence.never_joined),
-    Rule(calls.odd_operation),
-    Rule(calls.odd_group),
     Rule(calls.watchdog_starved),
-    Rule(calls.numbers),
+    Rule(waits.same_call),
     Rule(calls.divergent_call),
     Rule(absence.left_first),
+    Rule(npu_waits.same_task),
 )
 WEIGHING: tuple[Weigh, ...] = (
     machines.failed_node,
     machines.first_cuda_error,
     links.heartbeat_location,
+    links.compared_calls,
     chains.catalog_edges,
     chains.stopped_before,
     chains.differing_values,
@@ -83,14 +102,18 @@ class InferenceResult:
     fired_rules: frozenset[str] = field(default_factory=frozenset)
 
 
-def infer(context: RuleContext, *, has_cause: bool = False, without: frozenset[str] = frozenset()) -> InferenceResult:
-    """Run the CONCLUDING rules. `has_cause`: a line or a dump states a cause, so only rules marked `always` run."""
+def infer(
+    context: RuleContext, *, has_cause: bool = False, is_measured: bool = False, without: frozenset[str] = frozenset()
+) -> InferenceResult:
+    """Run the CONCLUDING rules. `has_cause`: a line states a cause, so only rules marked `always` run; `is_measured`: a
+    dump or a stack shows one, so rules marked `checks` run too, but add nothing.
+    """
     inferences: list[Evidence] = []
     others: list[tuple[str, tuple[Evidence, ...]]] = []
     fired_rules = set()
-    is_first = True
+    is_first = not is_measured
     for rule in CONCLUDING:
-        if rule.name in without or (has_cause and not rule.always):
+        if rule.name in without or not (rule.always or not (has_cause or is_measured) or (rule.checks and is_measured)):
             continue
         made = rule.infer(context)
         if not made:

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Set
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks_of
+from triage.diagnose.open_calls import read_job_progress
 from triage.diagnose.phrases import agree
-from triage.evidence.inference import make_inferences
-from triage.model import Evidence, ExitDetail, InferenceDetail
+from triage.evidence.inference import HUNG, make_inferences
+from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail
 
 _STORE_COUNT = lazy_re(
     r"\b(?P<joined>\d{1,7})/(?P<size>\d{1,7}) clients joined"
@@ -88,11 +89,26 @@ def left_early(context: RuleContext) -> list[Evidence]:
     left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
     if not left or not waiting - left - context.finished:
         return []
+    if len(left) > len(waiting) and left | waiting >= context.all_ranks and not waiting & context.failed:
+        return _infer_further_call(context, waiting, left, stuck[0])
     how = "ended without an error, as the launcher's list of failures shows,"
     if left <= context.finished | leaving:
         how = "finished" if left <= context.finished else "left, as the last lines show,"
     text = f"{format_ranks(left)} {how} while {format_ranks(waiting)} still waited for {_them(left)} in a collective"
     return _infer("left-early", left, text, stuck[0])
+
+
+def _infer_further_call(
+    context: RuleContext, waiting: frozenset[int], left: Set[int], stuck: Evidence
+) -> list[Evidence]:
+    """Most ranks are done: the few that still wait are in a call that the others never made."""
+    steps = context.last_step
+    known = steps.keys() >= waiting | left
+    is_further = known and min(steps[rank] for rank in waiting) > max(steps[rank] for rank in left)
+    rule = "uneven-steps" if is_further else "rank-conditional" if waiting == {0} else "extra-collective"
+    text = f"only {format_ranks(waiting)} {agree(waiting, 'waits', 'wait')} in a collective; all others had left"
+    text += f" at step {_span([steps[rank] for rank in left])} or before" if is_further else ""
+    return _infer(rule, waiting, f"{text}: they never made this call", stuck)
 
 
 def _find_unlisted(context: RuleContext) -> frozenset[int]:
@@ -111,7 +127,9 @@ def _find_unlisted(context: RuleContext) -> frozenset[int]:
 def done_while_others_wait(context: RuleContext) -> list[Evidence]:
     """Stack dumps show some ranks in a collective, and the only thing known of the others is that they finished."""
     details = [(fact, fact.detail) for fact in context.facts if isinstance(fact.detail, InferenceDetail)]
-    from_stacks = [(fact, detail) for fact, detail in details if detail.evidence_kind == "stack"]
+    from_stacks = [
+        (fact, detail) for fact, detail in details if detail.evidence_kind == "stack" and detail.rule != HUNG
+    ]
     stuck = [fact for fact, detail in from_stacks if detail.rule == "blocked-in-collective"]
     waiting = ranks_of(stuck)
     left = set(context.finished) - waiting - context.failed
@@ -129,10 +147,19 @@ def _is_only_log(context: RuleContext, absent: Set[int]) -> bool:
 def find_awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], Evidence | None]:
     """Return who timed out, the few others that printed no error of their own, and the evidence for that."""
     waiting = context.ranks_with("waiting")
-    absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed
+    absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed - _ranks_in_calls(context)
     if not waiting or not absent or len(absent) > max(1, len(waiting)):
         return waiting, frozenset(), None
     return waiting, absent, context.evidence_of("waiting")[0]
+
+
+def _ranks_in_calls(context: RuleContext) -> frozenset[int]:
+    """Return the ranks of which numbers or a dump show that they wait in a collective, whatever they wrote."""
+    from_dumps = {
+        fact.origin.rank for fact in context.facts if isinstance(fact.detail, FlightDetail) and fact.detail.waits
+    }
+    waiting = from_dumps | context.once(read_job_progress).first_open.keys()
+    return frozenset(rank for rank in waiting if rank is not None)
 
 
 def one_rank_diverged(context: RuleContext) -> list[Evidence]:

@@ -23,7 +23,8 @@ _BOX = lazy_re(r"^[\s│┃|╭╮╰╯─━═║+]*(?=\S)|[\s│┃╭╮╰
 # Lines that belong to a stack or a table of frames say nothing on their own.
 _SUPPORT = lazy_re(
     r"^\s+(?:at |File \"|@ |from |#\d|\d+: |in |\^|~)|^\s*(?:#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
-    r"Thread 0x|Current thread 0x|note: |help: |hint: |Extension modules|Image  +PC)"
+    r"Thread 0x|Current thread 0x|note: |help: |hint: |Extension modules|Image  +PC|"
+    r"Exception raised from \S.* \(most recent call first\):$)"
 )
 # Help behind a message says nothing either, unless it stands in the same line.
 _HELP = lazy_re(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from triage.evidence.endings.interface import HINT, INNER_MESSAGE, MESSAGE, STATUS, Form, strong, weak
 
 FORMS: tuple[Form, ...] = (
-    strong("terminate", "C++", r"^terminate called ", "terminate called after throwing an instance of 'E'", HINT),
+    strong(
+        "terminate",
+        "C++",
+        # Without the type, which another process broke, it only says that there is a message elsewhere.
+        r"^terminate called (?!after throwing an instance of '[^']*(?:$|\s[^']*:))",
+        "terminate called after throwing an instance of 'E'",
+        HINT,
+    ),
     strong("what", "C++", r"^\s*what\(\): +\S", "  what():  embedding table 12 has 0 rows", INNER_MESSAGE),
     strong(
         "failed check",

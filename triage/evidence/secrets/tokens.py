@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.secrets.interface import Rule, pattern_rule
 from triage.evidence.secrets.values import is_mixed, looks_random
 
@@ -98,6 +99,8 @@ _FORMS = (
         r"eyJ[\w-]{10,}\.(?:eyJ[\w-]{10,}\.[\w-]{10,}|[\w-]*\.[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,})",
     ),
 )
+# `hf_offline_model_all_ranks`, `sk-learn-pipeline-run-12/train.log`: names that begin as tokens do.
+_READABLE_NAME = lazy_re(r"(?:[a-z]{1,14}\d{0,3}|\d{1,3})(?:[_/.-](?:[a-z]{1,14}\d{0,3}|\d{1,4})){2,40}")
 # Short words in small letters, each with a sign, and behind them random text in one piece.
 _SHAPE = r"(?<![\w./-])(?:[a-z][a-z0-9]{0,11}[_-]){1,3}[A-Za-z0-9]{20,200}(?:[_-][A-Za-z0-9]{8,100})?(?!\w)"
 _SHAPE_HINT = r"[a-z][_-][a-z0-9]{20}"
@@ -107,7 +110,10 @@ def _with_beginnings(kind: str, shortest: int, names: str) -> Rule:
     either = "|".join(map(re.escape, names.split()))
     hint = "|".join(name.replace(".", r"\.").replace("$", r"\$").replace("|", r"\|") for name in names.split())
     tail = rf"{_CHARACTERS}{{{shortest - 1},600}}[\w+/-]={{0,3}}"
-    return pattern_rule(kind, rf"(?:{hint}){_CHARACTERS}{{{shortest}}}", rf"{_START}(?:{either}){tail}")
+    hint = rf"(?:{hint}){_CHARACTERS}{{{shortest}}}"
+    return pattern_rule(
+        kind, hint, rf"{_START}(?:{either}){tail}", lambda token: _READABLE_NAME.fullmatch(token) is None
+    )
 
 
 def _is_random_behind_words(token: str) -> bool:

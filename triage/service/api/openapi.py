@@ -263,6 +263,10 @@ _EXAMPLES: dict[str, Any] = {
     "LimitsOut": {
         "upload_bytes": 2147483648,
         "upload_files": 100,
+        "open_uploads": 64,
+        "client_open_uploads": 16,
+        "open_bytes": 34359738368,
+        "client_open_bytes": 8589934592,
         "body_bytes": 1048576,
         "requests_a_minute": 1200,
         "changes_a_minute": 120,

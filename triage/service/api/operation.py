@@ -67,10 +67,8 @@ def me(user: Viewer) -> JsonResponse:
 @router.get("/limits", response_model=schemas.LimitsOut)
 def limits(state: StateDep, _: Viewer) -> JsonResponse:
     """Return the limits on requests and uploads."""
-    tasks, web = state.settings.tasks, state.settings.web
-    task_limits = {name: getattr(tasks, name) for name in ("upload_bytes", "upload_files", "waiting")}
-    web_limits = {name: getattr(web, name) for name in ("body_bytes", "requests_a_minute", "changes_a_minute")}
-    return JsonResponse({**task_limits, **web_limits})
+    values = {**state.settings.tasks.model_dump(), **state.settings.web.model_dump()}
+    return JsonResponse({name: values[name] for name in schemas.LimitsOut.model_fields})
 
 
 @router.get(

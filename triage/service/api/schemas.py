@@ -265,10 +265,14 @@ class Me(BaseModel):
 
 
 class LimitsOut(BaseModel):
-    """Limits on requests and uploads."""
+    """Limits on requests and uploads; `client_…` are those of one token, session or address."""
 
     upload_bytes: int
     upload_files: int
+    open_uploads: int
+    client_open_uploads: int
+    open_bytes: int
+    client_open_bytes: int
     body_bytes: int
     requests_a_minute: int
     changes_a_minute: int

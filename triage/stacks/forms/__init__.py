@@ -5,6 +5,7 @@ from __future__ import annotations
 from triage.stacks.forms.gdb import Gdb
 from triage.stacks.forms.interface import Form
 from triage.stacks.forms.native import BACKWARD, C10, CAFFE2, GLIBC, GLOG, LLVM, OPEN_MPI, PADDLE, UCX
+from triage.stacks.forms.pyspy import PySpy
 from triage.stacks.forms.python import FaultHandler, PyStack
 from triage.stacks.forms.tools import COMPUTE_SANITIZER, EU_STACK, HS_ERR, JVM, LLDB, SANITIZER, STACKCORE, SYSTEMD
 
@@ -28,6 +29,7 @@ FORMS: tuple[Form, ...] = (
     PADDLE,
     PyStack(),
     FaultHandler(),
+    PySpy(),
     HS_ERR,
     JVM,
 )

@@ -17,7 +17,8 @@ from triage.stacks.model import Frame, Stacks, Thread
 _FATAL = lazy_re(r"Fatal Python error: (?P<message>.*)")
 _THREAD = lazy_re(
     r"(?P<current>Current thread|Thread) (?P<handle>0x[0-9a-f]+)(?: \[(?P<name>[^\]]*)\])?(?: \("
-    r"(?P<state>[^)]*)\))? ?\(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
+    r"(?P<state>[^)]*)\))? ?\(most recent call first\):|"
+    r"Stack \(most recent call first\):|(?P<current2>Current thread|Thread) (?P<handle2>0x[0-9a-f]+)"
 )
 _FRAME = lazy_re(r'\s+File "(?P<file>[^"]*)", line (?P<line>\d+) in (?P<function>.*\S)')
 _C_STACK = lazy_re(r"Current thread's C stack trace \(most recent call first\):")
@@ -33,6 +34,7 @@ class FaultHandler:
     name = "faulthandler"
     mark = lazy_re(
         r"^\s*(?:Fatal Python error: |(?:Current thread|Thread) 0x[0-9a-f]+ .*\(most recent call first\)|"
+        r"Stack \(most recent call first\)|"
         r"Current thread's C stack)",
         re.MULTILINE,
     )
@@ -45,7 +47,7 @@ class FaultHandler:
         into_native = False
         message = ""
         for line in lines:
-            head = _THREAD.match(line.lstrip()) if "hread 0x" in line else None
+            head = _THREAD.match(line.lstrip()) if "hread 0x" in line or "Stack (most" in line else None
             if head is not None:
                 frames = []
                 threads.append(_thread(head))
@@ -86,7 +88,7 @@ class FaultHandler:
 
 def _thread(head: re.Match[str]) -> Thread:
     return Thread(
-        handle=parse_hex((head["handle"] or head["handle2"]).removeprefix("0x")),
+        handle=parse_hex((head["handle"] or head["handle2"] or "").removeprefix("0x")),
         name=head["name"] or "",
         state=head["state"] or "",
         crashed=(head["current"] or head["current2"]) == "Current thread",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from triage.base.lazy_re import lazy_re
 from triage.stacks.live.model import Process, State, Thread
@@ -19,6 +19,9 @@ _WAITS = lazy_re(r"_*(?:GI_+)?(?:pthread_mutex_(?:timed|clock)?lock\w*|lll_lock_
 _ADDRESS = lazy_re(r"\b(?:futex|mutex)=(?:(?:futex|mutex)@entry=)?(?:\([^)]*\) ?)?0x([0-9a-f]{1,16})\b")
 _LWP = lazy_re(r"\s*Thread \d+ \(.*?(?:LWP|process) (\d{1,9})\b")
 _OWNER = lazy_re(r"\b__owner = (\d{1,9})\b")
+_FRAME_NUMBER = lazy_re(r"#\d{1,6} +(?:0x[0-9a-f]+ in )?")
+_FUNCTION = lazy_re(r"^[\w:~]{1,200}")
+_PRINTED = lazy_re(r"^\s*(?:\(gdb\) )?(?:p|print|output|inspect)\b.{0,200}0x([0-9a-f]{1,16})\b")
 _INNERMOST = 8  # frames in which a wait for a lock is looked for
 
 
@@ -29,26 +32,62 @@ def find_lock(frames: Iterable[Frame]) -> int | None:
     return next((int(match[1], 16) for match in addresses), 0) if waits else None
 
 
-def _parse_owners(text: str) -> dict[int, int]:
-    """For each of gdb's threads the holder of its mutex: the first `__owner` printed below the head of the thread."""
-    owners: dict[int, int] = {}
+@dataclass(frozen=True, slots=True)
+class _Holders:
+    """Who holds mutexes, as a dump prints them: by the thread that waits, by address, and of mutexes without either."""
+
+    by_waiter: dict[int, int]
+    by_address: dict[int, int]
+    others: set[int]
+
+
+def _parse_holders(text: str) -> _Holders:
+    """Return the holders of all mutexes that gdb printed.
+
+    A value (`$1 = {__data = …`) is of the address in the command before it; without one of the selected frame, if that
+    waits for a lock; else its mutex is not known. A mutex among the locals of a frame is that of its thread.
+    """
+    holders = _Holders({}, {}, set())
     tid: int | None = None
+    address: int | None = None
+    waits = False
     for line in text.splitlines() if "__owner = " in text else ():
         if head := _LWP.match(line):
-            tid = int(head[1])
-        elif tid is not None and tid not in owners and (owner := _OWNER.search(line)) and owner[1] != "0":
-            owners[tid] = int(owner[1])
-    return owners
+            tid, address, waits = int(head[1]), None, False
+        elif frame := _FRAME_NUMBER.match(line):
+            waits = any(_WAITS.fullmatch(name) for name in _FUNCTION.findall(line[frame.end() :])[:1])
+        elif printed := _PRINTED.search(line):
+            address = int(printed[1], 16)
+        if (owner := _OWNER.search(line)) is None or owner[1] == "0":
+            continue
+        if address is not None:
+            holders.by_address.setdefault(address, int(owner[1]))
+            address = None
+        elif tid is not None and (waits or not line.startswith("$")):
+            holders.by_waiter.setdefault(tid, int(owner[1]))
+        else:
+            holders.others.add(int(owner[1]))
+    return holders
 
 
 def with_owners(process: Process, text: str) -> Process:
     """Return the process with the holders of its locks, as the text of its dump shows them."""
-    owners = _parse_owners(text)
+    holders = _parse_holders(text)
+    locks = {thread.tid: thread.lock for thread in process.threads if thread.tid and thread.lock is not None}
+    owners = {tid: holders.by_waiter.get(tid) or holders.by_address.get(lock) for tid, lock in locks.items()}
+    by_lock = {locks[tid]: owner for tid, owner in owners.items() if owner and locks[tid]}
+    for tid, lock in locks.items():
+        # A thread does not hold the lock that it waits for: another does, if that waits too or there is one lock.
+        left = holders.others - {tid}
+        is_clear = len(left) == 1 and (left <= locks.keys() or len(set(locks.values())) == 1)
+        owners[tid] = owners[tid] or by_lock.get(lock) or (next(iter(left)) if is_clear else None)
+    if not any(owners.values()):
+        return process
     threads = (
         replace(thread, owner=owners.get(thread.tid or 0)) if thread.lock is not None else thread
         for thread in process.threads
     )
-    return replace(process, threads=tuple(threads)) if owners else process
+    return replace(process, threads=tuple(threads))
 
 
 def find_deadlock(process: Process) -> list[Thread]:
@@ -79,7 +118,7 @@ def lock_state(process: Process, main: Thread, state: State) -> State | None:
         others = ", and that one for one of ".join(map(_name, (*threads[index + 1 :], *threads[:index])))
         phrase = "waiting for a lock that it holds itself"
         if others:
-            phrase = f"waiting for a lock of {others}, and that one for one of the main thread"
+            phrase = f"waiting for a lock of {others}, and that one for one of the main thread{_caller(main)}"
         return State("deadlock", phrase, "cycle", state.place)
     if len(threads) > 1:
         return State("deadlock", f"{state.phrase} while {format_deadlock(threads)}", "cycle", state.place)
@@ -90,7 +129,10 @@ def lock_state(process: Process, main: Thread, state: State) -> State | None:
     if main.lock and state.kind == "lock":
         count = sum(thread.lock == main.lock for thread in process.threads) - 1
         waiters = f", with {count} other threads" if count > 1 else ", with another thread" if count else ""
-        return replace(state, remark=f"lock {main.lock:#x}{waiters}")
+        other = next((thread for thread in process.threads if thread.lock and thread.lock != main.lock), None)
+        if other is not None:
+            waiters += f"; {_name(other)} waits for lock {other.lock:#x}, so each may hold the lock of the other"
+        return replace(state, remark=f"lock {main.lock:#x}{_caller(main)}{waiters}")
     return None
 
 
@@ -103,8 +145,13 @@ def format_deadlock(threads: Sequence[Thread]) -> str:
 
 def _name(thread: Thread) -> str:
     """`thread 412 (in flush)`, with the function that asked for the lock."""
+    return f"thread {thread.tid}{_caller(thread)}"
+
+
+def _caller(thread: Thread) -> str:
+    """` (in flush)`, the function that asked for the lock, where it is known."""
     innermost = thread.frames[:_INNERMOST]
     last = max((index for index, frame in enumerate(innermost) if _WAITS.fullmatch(frame.function)), default=-1)
     callers = thread.frames[last + 1 :] if last >= 0 else ()
     caller = next((frame.function for frame in callers if frame.function), "")
-    return f"thread {thread.tid}" + (f" (in {caller})" if caller else "")
+    return f" (in {caller})" if caller else ""

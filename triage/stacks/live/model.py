@@ -50,7 +50,11 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """All threads of one process at one moment, from one file; `age` are seconds since its start, if known."""
+    """All threads of one process at one moment, from one file; `age` are seconds since its start, if known.
+
+    `main` is what the dump calls the main thread of a process without a pid (`thread 0x00007f01`): it tells processes
+    apart, but those that were forked from one process may share it.
+    """
 
     source: str
     tool: str
@@ -60,6 +64,7 @@ class Process:
     rank: int | None = None
     host: str | None = None
     age: int | None = None
+    main: str = ""
 
 
 @dataclass(frozen=True, slots=True)

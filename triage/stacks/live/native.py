@@ -20,12 +20,15 @@ def to_process(stacks: Stacks, source: str = "", text: str = "") -> Process:
             "MainThread" if index == main else thread.name,
             thread.tid,
             tuple(map(_frame, thread.frames)),
-            thread.state,
+            thread.state.partition("+")[0],
+            "gil" in thread.state,
             lock=locks.find_lock(thread.frames),
         )
         for index, thread in enumerate(stacks.threads)
     )
-    return locks.with_owners(Process(source, stacks.form, pid, threads, stacks.command), text)
+    handle = stacks.threads[main].handle if main is not None and pid is None else None
+    name = f"thread {handle:#x}" if handle is not None else ""
+    return locks.with_owners(Process(source, stacks.form, pid, threads, stacks.command, main=name), text)
 
 
 def _frame(frame: Frame) -> Frame:
@@ -42,6 +45,8 @@ def _main(stacks: Stacks) -> int | None:
     It has the process's id, is gdb's first, or for faulthandler has a module as its outermost frame.
     """
     threads = stacks.threads
+    if stacks.form == "py-spy":
+        return None  # it names the main thread itself
     if stacks.form == "faulthandler":
         return next(
             (index for index in reversed(range(len(threads))) if _runs_module(threads[index])),

@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 
 from triage.base.lazy_re import lazy_re
 from triage.stacks.live import kernel, locks
-from triage.stacks.live.model import KERNEL_TOOLS, Call, Process, State, Thread, format_location, is_native
+from triage.stacks.live.model import (
+    KERNEL_TOOLS,
+    Call,
+    Process,
+    State,
+    Thread,
+    format_location,
+    format_state,
+    is_native,
+)
 from triage.stacks.model import Frame
 from triage.stacks.names import library_name
 from triage.stacks.rules import shipped_rules
@@ -29,7 +38,7 @@ _COLLECTIVES = (
 class Rule:
     """A state for frames that match `function` and `file` (for a native frame its library).
 
-    `phrase` may contain {op}, the name of the call. `native`: only native frames match.
+    `phrase` may contain {op}, the name of the call. `native`: only native frames match; `own`: only the program's.
     """
 
     kind: str
@@ -37,6 +46,7 @@ class Rule:
     function: str
     file: str = ""
     native: bool = False
+    own: bool = False
 
 
 # The most specific state comes first: a process that saves a checkpoint with a barrier in it waits in the barrier.
@@ -183,6 +193,17 @@ RULES: tuple[Rule, ...] = (
         r"(?:__)?(?:libc_)?(?:poll|ppoll|select|epoll_wait|recv\w*|send\w*|accept\w*|connect)",
         native=True,
     ),
+    # What programs call their own functions: nothing below them says more.
+    Rule(
+        "data",
+        "in {op}",
+        r"(?:.*\.)?_?(?:download|fetch|read|load|stage|prefetch|get|next)\w*_(?:shard|data|batch|file|sample|example)\w*",
+        own=True,
+    ),
+    Rule("lock-call", "in {op}", r"(?:.*\.)?_?(?:acquire|wait_for|lock|\w*_with_lock)(?:_\w*)?", own=True),
+    Rule(
+        "evaluation", "in {op}", r"(?:.*\.)?_?(?:run_|do_)?(?:evaluat|validat|eval_|valid_|test_|generate)\w*", own=True
+    ),
 )
 _COMPILED = tuple((rule, lazy_re(rule.function), lazy_re(rule.file)) for rule in RULES)
 
@@ -214,6 +235,7 @@ STUCK = frozenset(
         "dead",
         "exit",
         "deadlock",
+        "lock-call",
     ]
 )
 """States that can last forever and are not part of a collective."""
@@ -229,7 +251,10 @@ _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sl
 _WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
 
 _LIBRARY = lazy_re(
-    r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<"
+    r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<|"
+    # py-spy leaves out the directory of packages.
+    r"^(?:filelock|urllib3|requests|botocore|boto3|aiohttp|grpc|fsspec|s3fs|gcsfs|triton|safetensors|numpy|pandas|pyarrow|"
+    r"datasets|transformers|accelerate|deepspeed|lightning|pytorch_lightning|megatron|wandb|PIL|cv2)/"
 )
 _STDLIB = frozenset(
     [
@@ -257,7 +282,8 @@ def main_thread(process: Process) -> Thread | None:
     """Return the thread that runs the program."""
     by_name = [thread for thread in process.threads if thread.name == "MainThread"]
     by_pid = [thread for thread in process.threads if thread.tid is not None and thread.tid == process.pid]
-    return next(iter([*by_name, *by_pid, *process.threads]), None)
+    by_frame = [thread for thread in process.threads if thread.frames and thread.frames[-1].function == "<module>"]
+    return next(iter([*by_name, *by_pid, *by_frame, *process.threads]), None)
 
 
 def state_of(process: Process) -> State:
@@ -274,8 +300,11 @@ def state_of(process: Process) -> State:
     if state.kind in _ASLEEP and (by_lock := locks.lock_state(process, main, state)) is not None:
         return by_lock
     if state.kind in _RAW and (other := _find_blocked_thread(process, main)):
-        phrase = f"{state.phrase} while its thread {other.name or other.tid} is {_state_of_thread(other).phrase}"
-        return State("deadlock", phrase, state.op, state.place)
+        there = f"thread {other.name or other.tid} ({format_state(_state_of_thread(other))})"
+        return State("deadlock", f"blocked like its {there}, {state.phrase}", state.op, state.place)
+    if state.kind == "gil" and (holder := next((thread for thread in process.threads if thread.gil), None)):
+        there = f"thread {holder.name or holder.tid} ({format_state(_state_of_thread(holder))})"
+        return replace(state, phrase=f"{state.phrase} of {there}")
     if state.kind in _MAY_WAIT_FOR_THREADS:
         for thread in process.threads:
             inner = _state_of_thread(thread) if thread is not main else state
@@ -309,6 +338,14 @@ def _name_collective(state: State, process: Process) -> State:
     return state
 
 
+def add_native_state(program: State, native: State) -> State:
+    """Combine what a dump of Python frames and one of native frames show: `in load_shard, waiting for the network`."""
+    if native.kind in WAITING or native.kind == "deadlock" or native.phrase in program.phrase:
+        return replace(native, place=program.place)
+    kind = native.kind if program.kind in ("idle", "running", "unknown", "backward") else program.kind
+    return replace(native, kind=kind, phrase=f"{program.phrase}, {native.phrase}", op=program.op, place=program.place)
+
+
 def combine_states(state: State, below: State | None) -> State:
     """Combine what the program and the kernel show: `in a checkpoint write to /mnt/ckpt.pt`."""
     if below is None:
@@ -333,7 +370,7 @@ def combine_states(state: State, below: State | None) -> State:
 
 
 def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: Frame) -> bool:
-    if rule.native and not is_native(frame):
+    if (rule.native and not is_native(frame)) or (rule.own and not is_own(frame)):
         return False
     return function.fullmatch(frame.function) is not None and file.search(frame.file or frame.module) is not None
 
@@ -391,7 +428,7 @@ def _with_gil(state: State, thread: Thread) -> State:
     if not thread.gil:
         return state
     return State(
-        "holds-gil" if state.kind in ("running", "idle", *_WEAK) else state.kind,
+        "holds-gil" if state.kind in ("running", "idle", "evaluation", "lock-call", *_WEAK) else state.kind,
         f"{state.phrase}, holding the GIL",
         state.op,
         state.place,

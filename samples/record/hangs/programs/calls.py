@@ -1,0 +1,141 @@
+"""All ranks make collectives, but not the same ones: order, number, operation, size or type differ."""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from hanglib import RANK, WORLD, average_gradients, average_loss, finish, log, main, train
+
+
+def evaluate_together() -> None:
+    parts = [torch.zeros(8) for _ in range(WORLD)] if RANK == 0 else None
+    dist.gather(torch.ones(8), parts)
+
+
+def rank0_gathers():
+    train()
+    if RANK == 0:
+        evaluate_together()
+    train(5, 8)
+
+
+def skipped_call():
+    for number in range(1, 7):
+        average_gradients()
+        if not (RANK == 3 and number == 4):
+            dist.broadcast(torch.ones(1), 0)
+    finish()
+
+
+def skipped_same_size():
+    for number in range(1, 7):
+        average_gradients()
+        if not (RANK == 3 and number == 4):
+            average_gradients()
+    finish()
+
+
+def extra_call():
+    for number in range(1, 7):
+        average_gradients()
+        if RANK == 2 and number == 4:
+            average_gradients()
+        average_gradients()
+    finish()
+
+
+def rank0_broadcasts():
+    train()
+    if RANK == 0:
+        dist.broadcast(torch.ones(64), 0)
+    train(5, 8)
+
+
+def other_operation():
+    train()
+    if RANK == 1:
+        dist.broadcast(torch.ones(64), 0)
+    else:
+        dist.all_reduce(torch.ones(64))
+    train(5, 8)
+
+
+def half_and_half():
+    train()
+    if RANK < WORLD // 2:
+        dist.broadcast(torch.ones(64), WORLD - 1)
+    else:
+        dist.all_reduce(torch.ones(64))
+    train(5, 8)
+
+
+def other_size():
+    train()
+    dist.all_reduce(torch.ones(1 << 16 if RANK == 3 else 1 << 15))
+    train(5, 8)
+
+
+def other_dtype():
+    train()
+    dist.all_reduce(torch.ones(1 << 15, dtype=torch.float64 if RANK == 2 else torch.float32))
+    train(5, 8)
+
+
+def swapped():
+    train()
+    value = torch.ones(32)
+    if RANK == 3:
+        dist.broadcast(value, 0)
+        dist.all_reduce(value)
+    else:
+        dist.all_reduce(value)
+        dist.broadcast(value, 0)
+    train(5, 8)
+
+
+def uneven_batches():
+    train(1, 5 if RANK == 1 else 4)
+    finish()
+
+
+def object_mismatch():
+    train()
+    settings = [None] * WORLD
+    if RANK == 0:
+        dist.broadcast_object_list(["cosine"], 0)
+    else:
+        dist.all_gather_object(settings, RANK)
+    train(5, 8)
+
+
+def barrier_on_rank0():
+    train()
+    if RANK == 0:
+        dist.barrier()
+    train(5, 8)
+
+
+class Model(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(64, 64)
+
+    def forward(self, value: torch.Tensor) -> torch.Tensor:
+        return self.layer(value).sum()
+
+
+def ddp_skipped_backward():
+    model = torch.nn.parallel.DistributedDataParallel(Model())
+    for number in range(1, 7):
+        loss = model(torch.ones(2, 64))
+        if RANK == 2 and number == 4:
+            log.info("loss is not finite, skipping the step")
+        else:
+            loss.backward()
+        log.info("step %d loss %.4f", number, 5.6)
+        average_loss()
+    finish()
+
+
+if __name__ == "__main__":
+    main(globals())

@@ -1,0 +1,160 @@
+"""What follows from the stacks of all ranks: which rank is named, what is said, and what is not certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import triage
+from tests.artifacts.stacks.factories import compare, dump_text, ranked
+from triage.artifacts.stacks.conclusions import StackInference
+from triage.artifacts.stacks.reader import parse_processes
+from triage.stacks.live.model import Process
+
+RECORDED = Path(__file__).parent / "recorded"
+C10D = "torch/distributed/distributed_c10d.py"
+
+
+def call(name: str, line: int) -> tuple[str, ...]:
+    """Return the frames of a collective at a line of the program."""
+    return (f"{name} ({C10D}:3252)", f"step (train.py:{line})", "<module> (train.py:60)")
+
+
+IN_ALL_REDUCE, IN_BARRIER, IN_RECV = call("all_reduce", 25), call("barrier", 31), call("recv", 40)
+IN_LOSS = ("log_loss (train.py:50)", "<module> (train.py:60)")
+IN_SHARD = ("download_shard (train.py:13)", "<module> (train.py:60)")
+ON_DEVICE = ("synchronize (torch/cuda/__init__.py:954)", "<module> (train.py:58)")
+IN_FILE_LOCK = ("acquire (filelock/_api.py:30)", "build (train.py:5)", "<module> (train.py:60)")
+
+
+def first(*stacks: tuple[str, ...]) -> StackInference:
+    """Return the first inference from one stack of each rank."""
+    return compare(ranked(*stacks)).inferences[0]
+
+
+def test_program_elsewhere_is_named_with_its_line() -> None:
+    """A rank that downloads while the others wait is at fault, unless it is only slow."""
+    result = first(IN_ALL_REDUCE, IN_ALL_REDUCE, IN_SHARD)
+    assert (result.rule, result.ranks) == ("never-joined", (2,))
+    assert result.text == "rank 2 is in download_shard at train.py:13, while ranks 0-1 are in all_reduce at train.py:25"
+    assert "slow" in result.uncertainty
+
+
+def test_line_of_the_program_may_wait_for_the_device() -> None:
+    """A stack that ends in a plain line blames its rank only if the others are in one call, and not for certain."""
+    named = first(IN_ALL_REDUCE, IN_ALL_REDUCE, IN_LOSS)
+    assert (named.rule, named.ranks, "device" in named.uncertainty) == ("never-joined", (2,), True)
+    assert first(IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER, IN_LOSS).ranks == ()
+    assert first(ON_DEVICE, ON_DEVICE, ON_DEVICE, IN_LOSS).ranks == ()
+
+
+@pytest.mark.parametrize(
+    ("stacks", "rule", "ranks"),
+    [
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER), "divergent-call", (3,)),
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER), "hung", ()),
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_RECV), "hung", ()),
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, ON_DEVICE), "hung", ()),
+    ],
+)
+def test_other_call_blames_only_by_majority(stacks: tuple[tuple[str, ...], ...], rule: str, ranks: tuple[int]) -> None:
+    """Of ranks that all wait, few in another collective are named, not for certain; never those in a call for two."""
+    result = first(*stacks)
+    assert (result.rule, result.ranks) == (rule, ranks)
+    assert "process groups" in result.uncertainty if ranks else "no rank at fault" in result.text
+
+
+def test_all_ranks_on_one_lock() -> None:
+    """Ranks that all wait for the same lock are told, and none is at fault."""
+    result = first(IN_FILE_LOCK, IN_FILE_LOCK, IN_FILE_LOCK)
+    assert (result.rule, result.ranks) == ("hung", ())
+    assert result.text == "ranks 0-2 are waiting for a file lock in build at train.py:5"
+
+
+def test_two_dumps_of_a_log_show_that_a_rank_is_stuck() -> None:
+    """A stack that stays the same in one log leaves no doubt; one dump of each of two tools does."""
+    once = ranked(IN_ALL_REDUCE, IN_SHARD)
+    assert compare(once).inferences[0].uncertainty
+    assert not compare([*once, once[1]]).inferences[0].uncertainty
+
+
+def test_missing_stack_is_said() -> None:
+    """A rank without a stack is suspected only if all others wait, and only if the numbers show that it exists."""
+    dumps: list[Process] = [each for each in ranked(*[IN_ALL_REDUCE] * 4) if each.rank != 2]
+    result = compare(dumps).inferences[0]
+    assert (result.rule, result.ranks) == ("hung", (2,))
+    assert "no stack of rank 2 is among the files" in result.text
+    assert compare(dumps[:2]).inferences[0].ranks == ()
+
+
+def diagnose(tmp_path: Path, name: str, target: str = "dump.txt") -> tuple[str, str | None, tuple[int, ...], str]:
+    """Return verdict, signature, ranks and title for one recorded file."""
+    (tmp_path / target).write_bytes((RECORDED / name).read_bytes())
+    diagnosis = triage.ingest(tmp_path)
+    root = diagnosis.root_cause
+    assert root is not None
+    return diagnosis.verdict, root.signature, root.ranks, root.title if not root.signature else "; ".join(root.why)
+
+
+def test_three_processes_in_one_file_of_faulthandler(tmp_path: Path) -> None:
+    """Recorded dumps of three processes in one file are three processes, and the job is not clean."""
+    verdict, signature, ranks, title = diagnose(tmp_path, "faulthandler_three_processes.txt")
+    assert (verdict, signature, ranks) == ("unknown", None, ())
+    assert title == (
+        "Hung: the process of thread 0x7f93ab3f8b80 is in download_shard at train.py:8, "
+        "while 2 processes are in all_reduce at train.py:10"
+    )
+
+
+def test_headings_of_a_file_with_three_ranks(tmp_path: Path) -> None:
+    """Recorded dumps of py-spy below headings in one file belong to the ranks of the headings."""
+    verdict, signature, ranks, _ = diagnose(tmp_path, "py_spy_three_ranks.txt")
+    assert (verdict, signature, ranks) == ("known", "torch.rank-never-joined", (2,))
+
+
+def test_deadlock_of_two_threads_is_named(tmp_path: Path) -> None:
+    """A recorded ABBA deadlock, with its mutexes printed behind the threads, names both threads."""
+    _, signature, ranks, why = diagnose(tmp_path, "gdb_abba.txt", "rank1.txt")
+    assert (signature, ranks) == ("torch.thread-deadlock", (1,))
+    assert "waiting for a lock of thread 31281 (in flush_log)" in why
+    assert "that one for one of the main thread (in save_state)" in why
+
+
+def test_single_dump_is_never_clean(tmp_path: Path) -> None:
+    """A dump alone gives the verdict unknown with what it shows; it blames no rank."""
+    (tmp_path / "rank2.txt").write_text(dump_text(*IN_SHARD))
+    diagnosis = triage.ingest(tmp_path)
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.verdict, diagnosis.root_cause.ranks) == ("unknown", ())
+    assert diagnosis.root_cause.title == "Hung: rank 2 is in download_shard at train.py:13"
+
+
+@pytest.mark.parametrize(("end", "verdict"), [("training finished\n", "clean"), ("", "unknown")])
+def test_debug_dump_of_a_job_that_finished(tmp_path: Path, end: str, verdict: str) -> None:
+    """A dump in a log is of a hung job, unless the job went on and finished."""
+    dump = dump_text(*IN_SHARD)
+    (tmp_path / "rank0.log").write_text(f"step 1 loss 2.0\n{dump}" + ("step 2 loss 1.9\n" + end if end else ""))
+    assert triage.ingest(tmp_path).verdict == verdict
+
+
+def test_py_spy_in_a_log(tmp_path: Path) -> None:
+    """Dumps of py-spy between the lines of a log are read, each with its process."""
+    text = "".join(f"step {n}\n{dump_text(*stack, pid=100 + n)}" for n, stack in enumerate((IN_LOSS, IN_SHARD)))
+    (tmp_path / "job.log").write_text(text + "end of the dumps\n")
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert "pid 101 is in download_shard at train.py:13" in root.title
+
+
+def test_dumps_of_two_tools_add_up(tmp_path: Path) -> None:
+    """The frames of Python say where a rank is, those of gdb what it does there."""
+    gdb = "Thread 1 (Thread 0x7f01 (LWP 100)):\n#0  0x00007f01 in __libc_recv (fd=3) from /lib/libc.so.6\n"
+    processes = [
+        *parse_processes(dump_text(*IN_SHARD).encode(), "rank0.txt"),
+        *parse_processes(gdb.encode(), "rank0.gdb.txt"),
+    ]
+    assert processes[1].rank == 0
+    (group,) = compare(processes).groups
+    assert group.state.phrase == "in download_shard, waiting for the network"
+    assert group.state.place == "train.py:13"

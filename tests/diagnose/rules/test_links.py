@@ -1,0 +1,104 @@
+"""Tests for triage.diagnose.rules.links: both ends of broken links, and calls that HCCL compares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from tests.diagnose.factories import fact
+from triage.catalog.model import Leaf, Signature
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.rules import links
+from triage.model.evidence import Evidence
+
+LOCAL = {("10.0.0.1", device): {device} for device in range(4)}
+
+
+def completion(rank: int, peer: int) -> Evidence:
+    """Return an error completion that a rank got from another one."""
+    place = f"server[10.0.0.1],deviceId[{peer}],deviceIp[192.168.1.{peer}]"
+    return fact(f"cqe error status[12], localInfo{{server[10.0.0.1],deviceId[{rank}]}}, remoteIP{{{place}}}", rank)
+
+
+def find_suspects(
+    facts: Iterable[Evidence], complaining: Iterable[int] = (), identifier: str = "hccl.roce-cqe"
+) -> tuple[int, ...] | None:
+    """Return the suspects of a failure of a link with these facts."""
+    shown = list(facts)
+    signature = Signature(
+        identifier,
+        1,
+        "t",
+        "stable",
+        "either",
+        "error",
+        Leaf(text="x"),
+        indicates="link" if "cqe" in identifier else None,
+    )
+    candidate = Candidate(signature, None, shown)
+    context = RuleContext(
+        tuple(shown), {}, frozenset(range(4)), 4, frozenset(), local=LOCAL, complaining=frozenset(complaining)
+    )
+    graph = CausalGraph([candidate], context)
+    links.heartbeat_location(graph)
+    links.compared_calls(graph)
+    return candidate.suspects
+
+
+@pytest.mark.parametrize(
+    ("pairs", "complaining", "suspects"),
+    [
+        ([(0, 3)], (), (3,)),
+        ([(0, 3)], (3,), (0, 3)),
+        ([(0, 3), (1, 3)], (3,), (3,)),
+        ([(0, 1), (0, 2), (0, 3)], (1, 2, 3), (0,)),
+        ([(0, 1), (2, 3)], (), None),
+    ],
+)
+def test_both_ends_of_broken_links(
+    pairs: list[tuple[int, int]], complaining: tuple[int, ...], suspects: tuple[int, ...] | None
+) -> None:
+    """The end that all links share, a silent end, or both ends of the only link."""
+    assert find_suspects([completion(*pair) for pair in pairs], complaining) == suspects
+
+
+@pytest.mark.parametrize(("devices", "suspects"), [((2, 2, 1), (2,)), ((2, 1), None)])
+def test_the_end_that_most_processes_name_first(devices: tuple[int, ...], suspects: tuple[int, ...] | None) -> None:
+    """Heartbeats name several ends: the one that more than half name first is meant."""
+    text = "Cluster Exception Location[IP/ID]:[10.0.0.1/{}], ExceptionType:[Heartbeat Lost Occurred]"
+    facts = [fact(text.format(device), rank) for rank, device in enumerate(devices)]
+    assert find_suspects(facts, identifier="hccl.heartbeat-lost") == suspects
+
+
+def test_a_parameter_that_differs_names_both_ends() -> None:
+    """One check of two ranks names both; a third rank with one of the values makes a majority."""
+    text = "CMD information tag check fail. local[{}], remote[{}]"
+    link = "createLink para:rank[{0}]-localUserrank[{0}]-localIpAddr[10.0.0.1/{0}], remoteRank[2]-remoteUserrank[2]-"
+    link += "remoteIpAddr[10.0.0.1/2]"
+    facts = [
+        fact(text.format("AllReduce_g", "AllGather_g"), 1, source="1"),
+        fact(link.format(1), 1, source="1", offset=99),
+    ]
+    assert _compare(facts) == (1, 2)
+    facts += [
+        fact(text.format("AllReduce_g", "AllGather_g"), 0, source="0"),
+        fact(link.format(0), 0, source="0", offset=99),
+    ]
+    assert _compare(facts) == (2,)
+
+
+def _compare(facts: list[Evidence]) -> tuple[int, ...] | None:
+    return find_suspects(facts, identifier="hccl.argument-mismatch")
+
+
+def test_the_heartbeat_compares_calls() -> None:
+    """The heartbeat's check names the node of the other call."""
+    text = (
+        "[Heartbeat]check opinfo inconsistent. identifier[g] index[7], local(node[10.0.0.1/0] optype[AllReduce] "
+        "count[8]); remote(node[10.0.0.1/3] optype[AllGather] count[8])"
+    )
+    assert find_suspects([fact(text, 0)], identifier="hccl.heartbeat-operator-mismatch") == (0, 3)
+    assert find_suspects([fact(text, 0), fact(text, 1)], identifier="hccl.heartbeat-operator-mismatch") == (3,)

@@ -1,0 +1,153 @@
+"""Tests for triage.diagnose.rules.npu_waits and triage.diagnose.npu_tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pytest
+
+from tests.diagnose.factories import fact
+from triage.diagnose.context import RuleContext
+from triage.diagnose.npu_tasks import read_npu_reports
+from triage.diagnose.rules import npu_waits
+from triage.model.evidence import Evidence
+
+TASK = "[TaskExecStage][Timeout][HOST]Task run failed, "
+
+
+def task(
+    rank: int, *, peer: int | None = None, index: int = 21, tag: str = "AllReduce_g", count: int = 8, at: float = 0.0
+) -> list[Evidence]:
+    """Return the lines of a failed task in group `g` of four."""
+    parts = [f"base information is streamID:[2], taskID[21], tag[{tag}]"]
+    parts += (
+        [f"para information is notify id:[0x1], stage:[ffffffff], remote rank:[{peer}]"] if peer is not None else []
+    )
+    parts += [
+        f"groupRank information is group:[g], user define information[], rankSize[4], rankId[{rank}].",
+        f"opData information is deviceId[{rank}], index[{index}], count[{count}], dataType[float32].",
+    ]
+    return [
+        fact(TASK + part, rank, source=f"plog-{rank}.log", offset=100 * number, time=at or None)
+        for number, part in enumerate(parts)
+    ]
+
+
+def context(facts: Iterable[Evidence], size: int = 4, failed: Iterable[int] = ()) -> RuleContext:
+    """Return a job of so many ranks with these facts."""
+    return RuleContext(tuple(facts), {}, frozenset(range(size)), size, frozenset(failed))
+
+
+def waiting(peers: Mapping[int, int]) -> list[Evidence]:
+    """Return the tasks of ranks that wait for others."""
+    return [one for rank, peer in peers.items() for one in task(rank, peer=peer)]
+
+
+def named(inferences: Iterable[Evidence]) -> tuple[str, set[int | None]]:
+    """Return the rule of inferences, and the ranks that they name."""
+    made = list(inferences)
+    return (made[0].fields["rule"] if made else "", {one.origin.rank for one in made})
+
+
+@pytest.mark.parametrize(
+    ("peers", "rule", "ranks"),
+    [
+        ({0: 1, 1: 2, 2: 3}, "never-joined", {3}),
+        ({0: 3, 1: 3, 2: 0}, "never-joined", {3}),
+        ({0: 1, 1: 0, 2: 0, 3: 2}, "wait-ring", {0, 1}),
+        ({0: 1, 1: 2, 2: 3, 3: 0}, "wait-ring", {None}),
+        ({0: 1}, "open-waits", {1}),
+    ],
+)
+def test_waits_lead_to_a_rank_or_into_a_ring(peers: dict[int, int], rule: str, ranks: set[int | None]) -> None:
+    """The end of the chain did not come; a ring of two is suspected, a ring of all is not."""
+    assert named(npu_waits.wait_chain(context(waiting(peers)))) == (rule, ranks)
+
+
+def test_the_end_that_failed_is_left_to_its_own_error() -> None:
+    """Where a line says what became of the rank, the chain says nothing."""
+    assert npu_waits.wait_chain(context(waiting({0: 1, 1: 2, 2: 3}), failed={3})) == []
+
+
+def test_the_sentence_names_who_waits_for_whom() -> None:
+    """A reader can check the waits."""
+    made = npu_waits.wait_chain(context(waiting({0: 3, 1: 0})))
+    assert made[0].text == "Rank 0 waits for rank 3, rank 1 for ranks that wait themselves; rank 3 reports no timeout"
+
+
+def test_members_of_an_unknown_group_are_no_ranks() -> None:
+    """The number of a member counts only where the group is known, or most ranks report it."""
+    facts = [fact("EI0002: remote rank [3]. tag[AllReduce_x]", rank) for rank in (0, 1)]
+    assert read_npu_reports(context(facts)).waits == ()
+    facts += [fact("EI0002: remote rank [3]. tag[AllReduce_x]", 2)]
+    assert {wait.awaited for wait in read_npu_reports(context(facts)).waits} == {3}
+
+
+def test_members_of_a_smaller_group_are_mapped() -> None:
+    """Member 1 of the group is the rank that entered it as member 1."""
+    entry = "Entry-HcclCommInitRootInfoInner:ranks[2], rank[1], rootinfo: host ip[10.0.0.1] identifier[tp]"
+    facts = [fact(entry, 3), fact("EI0002: remote rank [1]. tag[AllReduce_tp]", 2)]
+    assert [(wait.rank, wait.awaited) for wait in read_npu_reports(context(facts)).waits] == [(2, 3)]
+
+
+def test_rows_of_the_box_count_where_numbers_are_ranks() -> None:
+    """One writer whose own number is not its rank shows that the box is of another group."""
+    row = "   |  192.168.1.{0}({0})   |  16666  |   192.168.1.{1}({1})   |  0  |  client  | time out |"
+    assert [wait.awaited for wait in read_npu_reports(context([fact(row.format(3, 0), 0)])).waits] == [3]
+    assert read_npu_reports(context([fact(row.format(3, 0), 0), fact(row.format(3, 1), 2)])).waits == ()
+
+
+def test_the_probe_names_devices() -> None:
+    """What HCCL's probe found is between the ranks on these devices."""
+    text = (
+        "This node (server 10.0.0.1, device ID 1) detects that srcRank (server 10.0.0.1, device ID 1) fails to connect "
+        "to dstRank (server 10.0.0.2, device ID 0,1)."
+    )
+    local = {("10.0.0.1", 1): {1}, ("10.0.0.2", 0): {2}, ("10.0.0.2", 1): {3}}
+    job = RuleContext((fact(text, 0),), {}, frozenset(range(4)), 4, frozenset(), local=local)
+    assert [(wait.rank, wait.awaited) for wait in read_npu_reports(job).waits] == [(1, 2), (1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "rule", "ranks"),
+    [
+        ({"index": 20}, "lagging-rank", {2}),
+        ({"index": 22}, "open-waits", {2}),
+        ({"tag": "AllGather_g"}, "divergent-call", {2}),
+        ({"count": 9}, "shape-mismatch", {2}),
+        ({}, "", set()),
+    ],
+)
+def test_the_odd_call(odd: dict[str, int], rule: str, ranks: set[int]) -> None:
+    """The one that is behind, or differs from most, is named; one that is ahead is only a suspect."""
+    facts = [one for rank in range(4) for one in task(rank, **(odd if rank == 2 else {}))]  # type: ignore[arg-type]
+    assert named(npu_waits.odd_task(context(facts))) == (rule, ranks)
+
+
+def test_two_values_without_a_majority_name_all() -> None:
+    """Of two ranks nothing shows which one is right."""
+    made = npu_waits.odd_task(context([*task(0), *task(1, tag="AllGather_g")]))
+    assert named(made) == ("divergent-call", {0, 1})
+
+
+def test_counts_of_uneven_calls_may_differ() -> None:
+    """Ranks may give different numbers of elements to an all-to-all of vectors."""
+    facts = [one for rank in range(4) for one in task(rank, tag="AlltoAllV_g", count=8 + rank // 3)]
+    assert npu_waits.odd_task(context(facts)) == []
+
+
+@pytest.mark.parametrize(("delay", "ranks"), [(301.0, {3}), (299.0, set())])
+def test_a_rank_that_timed_out_later_than_the_others_wait_came_late(delay: float, ranks: set[int]) -> None:
+    """More than the timeout between the reports means that the last came so much later."""
+    facts = [one for rank in range(4) for one in task(rank, at=1000.0 + delay * (rank == 3))]
+    facts.append(fact("[HCCL_ENV] HCCL_EXEC_TIMEOUT set by environment to [300]s", 0))
+    assert named(npu_waits.late_timeout(context(facts)))[1] == ranks
+
+
+def test_the_same_wait_of_all_names_nobody() -> None:
+    """Who waited is said, and that nothing shows who did not come."""
+    made = npu_waits.same_task(context([*task(0), *task(1)]))
+    assert [(one.origin.rank, one.text) for one in made] == [
+        (None, "Ranks 0-1 timed out in AllReduce of group g; no line says which rank did not come")
+    ]
+    assert npu_waits.same_task(context(task(0))) == []

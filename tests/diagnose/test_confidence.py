@@ -1,0 +1,64 @@
+"""How sure an inference is that names another explanation, or that other evidence contradicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from diagnose.factories import candidate, fact
+from triage.diagnose.candidates import Candidate
+from triage.diagnose.confidence import OTHER_STORY, rate_confidence
+from triage.evidence.inference import make_inferences
+from triage.model.details import ExitDetail
+from triage.model.evidence import Evidence
+
+
+def inferred(ranks: Sequence[int], kind: str = "message", uncertainty: str = "") -> tuple[Candidate, list[Evidence]]:
+    """Return a cause that follows from this kind of evidence, and its inferences."""
+    inferences = make_inferences(
+        "lagging-rank", ranks, f"ranks {ranks} lag", fact("x", kind=kind), uncertainty=uncertainty
+    )
+    cause = candidate("torch.lagging-rank")
+    return Candidate(cause.signature, None, inferences), inferences
+
+
+@pytest.mark.parametrize(("uncertainty", "is_sure"), [("", True), ("either may be wrong", False)])
+def test_an_inference_with_another_explanation_is_not_sure(uncertainty: str, *, is_sure: bool) -> None:
+    """It says which explanation, and its confidence stays below 0.7."""
+    root, _ = inferred([2], uncertainty=uncertainty)
+    assert (rate_confidence(root, (), [root]) > OTHER_STORY) == is_sure
+    assert any(uncertainty in why for why in root.why) or not uncertainty
+
+
+@pytest.mark.parametrize(
+    ("kind", "ranks", "sentence"),
+    [
+        ("flight", [3], "The dumps and the watchdog lines do not agree; the lines say: Ranks [3] lag"),
+        ("stack", [3], "The stacks and the watchdog lines do not agree; the lines say: Ranks [3] lag"),
+        ("message", [3], "Weaker evidence points to rank 3 instead: Ranks [3] lag"),
+        ("flight", [2, 3], ""),
+    ],
+)
+def test_other_evidence_that_names_other_ranks_lowers_the_confidence(
+    kind: str, ranks: Sequence[int], sentence: str
+) -> None:
+    """The report says what each shows; where both name a rank, they agree."""
+    root, _ = inferred([2], kind)
+    alone = rate_confidence(inferred([2], kind)[0], (), [root])
+    _, lines = inferred(ranks)
+    confidence = rate_confidence(root, (), [root], [("open-calls", lines)])
+    assert (sentence in root.why) == bool(sentence)
+    assert (confidence <= OTHER_STORY) == bool(sentence)
+    assert (confidence == alone) == (not sentence)
+
+
+@pytest.mark.parametrize(("uncertainty", "is_sure"), [("", False), ("either may be wrong", True)])
+def test_certain_lines_that_contradict_confirmed_dumps_cap_the_confidence(uncertainty: str, *, is_sure: bool) -> None:
+    """However many sources confirm the dump; lines with another explanation do not cap it."""
+    root, _ = inferred([2], "flight")
+    exits = [fact("exitcode 1", 2, kind="exit", detail=ExitDetail(1)), fact("x", 2), fact("y", 3)]
+    effect = candidate("crash.abort", "symptom")
+    effect = Candidate(effect.signature, None, exits, explained_by=["torch.lagging-rank"])
+    _, lines = inferred([3], uncertainty=uncertainty)
+    assert (rate_confidence(root, (), [root, effect], [("open-calls", lines)]) > OTHER_STORY) == is_sure

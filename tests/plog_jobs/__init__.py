@@ -1,0 +1,1 @@
+"""Composed HCCL jobs as the plog folders of their processes, and the answers that the files allow."""

@@ -1,0 +1,46 @@
+"""Tests for triage.ranks.npu_processes."""
+
+from __future__ import annotations
+
+from triage.model.evidence import Origin
+from triage.ranks.npu_processes import NpuProcess, list_npu_members, place_devices
+
+SOURCES = {f"n0/debug/plog/plog-{pid}_1.log": Origin(pid=pid) for pid in (10, 11, 12)}
+
+
+def failed(pid: int, number: int, group: str = "g", size: int = 3) -> NpuProcess:
+    """Return an error of a process that names its number in a communicator."""
+    return NpuProcess(f"n0/debug/plog/plog-{pid}_1.log", Origin(pid=pid), group, number, size, is_error=True)
+
+
+def members(*lines: NpuProcess, has_ranks: bool = False) -> dict[int | None, int]:
+    """Return pid to the number of the members that are known."""
+    return {one.origin.pid: one.rank for one in list_npu_members(lines, SOURCES, has_ranks)}
+
+
+def test_errors_number_processes_where_nothing_else_does() -> None:
+    """The only communicator that failed has as many members as there are processes; the last has the last number."""
+    assert members(failed(10, 0), failed(11, 1), failed(12, 2)) == {10: 0, 11: 1, 12: 2}
+    assert members(failed(10, 0), failed(12, 1)) == {10: 0, 12: 1, 11: 2}
+    assert members(failed(10, 0), failed(12, 1), has_ranks=True) == {}
+
+
+def test_a_part_of_the_job_numbers_nobody() -> None:
+    """Several communicators, a number of two processes, or more processes than members."""
+    assert members(failed(10, 0), failed(11, 1, "h")) == {}
+    assert members(failed(10, 0), failed(11, 0)) == {}
+    assert members(failed(10, 0, size=2), failed(11, 1, size=2)) == {}
+
+
+def test_lines_at_the_start_count_always() -> None:
+    """A process that enters a communicator says its number and the size."""
+    line = NpuProcess("n0/run/plog/plog-10_1.log", Origin(pid=10), "g", 1, 3)
+    assert members(line, has_ranks=True) == {10: 1}
+
+
+def test_a_device_has_the_ranks_of_its_processes() -> None:
+    """The number in a smaller communicator is not the rank of the process."""
+    line = NpuProcess("n0/run/plog/plog-10_1.log", Origin(pid=10), "tp", 0, 2, "10.0.0.1", 5)
+    known = {10: 4}
+    placed = place_devices([line], lambda source, origin: Origin(rank=known.get(origin.pid or 0)))
+    assert placed == {("10.0.0.1", 5): {4}}

@@ -1,0 +1,383 @@
+"""Who is at fault where ranks wait in collectives, by the numbers, operations and sizes that their watchdogs print.
+
+The numbers of a group show who never came to a call, who called something else at the same number, and who waits in
+another group. Where they allow more than one story, the inference says so.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence, Set
+from typing import NamedTuple
+
+from triage.base.lazy_re import lazy_re
+from triage.base.rank_ranges import format_range, format_ranks
+from triage.diagnose.context import RuleContext
+from triage.diagnose.open_calls import Call, CallKey, find_job_calls, read_job_progress
+from triage.diagnose.phrases import agree
+from triage.diagnose.progress import Group, GroupProgress, Progress
+from triage.evidence.inference import make_inferences
+from triage.model.evidence import Evidence
+
+# Numbers so many times apart are rather those of two groups, where the lines do not name the group.
+_OTHER_GROUP_FACTOR = 3
+# Calls that end on the rank that only gives, while others still wait for a rank that did not come.
+_ONE_SIDED = lazy_re(r"BROADCAST|^REDUCE$|^GATHER$|^SCATTER$|^$")
+_EITHER = "the lines do not show which of them is right"
+_UNNAMED = "the lines do not name the group, and these may be calls of several groups"
+_MOST_SHOWN = 3
+_PAIR = 2
+
+
+class _Conclusion(NamedTuple):
+    """A rule, the ranks that it names, the sentence, the line it rests on, and which other story the numbers allow."""
+
+    rule: str
+    ranks: Iterable[int]
+    text: str
+    fact: Evidence
+    uncertainty: str = ""
+
+
+def open_calls(context: RuleContext) -> list[Evidence]:
+    """The watchdogs print in which call each rank waits, and how far it came: the chain of waits ends at a rank that
+    did not come, at a call that ranks made differently, or in a ring.
+    """
+    progress = context.once(read_job_progress)
+    calls = context.once(find_job_calls)
+    return _infer(context, _conclude(context, progress, calls))
+
+
+def same_call(context: RuleContext) -> list[Evidence]:
+    """All ranks wait in the same call, or in none: a few enqueued more or less than most, or the transfer hangs, or all
+    hang outside of collectives.
+    """
+    progress = context.once(read_job_progress)
+    calls = context.once(find_job_calls)
+    if len(calls) > 1:
+        return []
+    conclusion = _find_compared(progress, calls) or _compare_enqueued(context, progress)
+    return _infer(context, conclusion or _find_stuck(context, calls))
+
+
+def _infer(context: RuleContext, conclusion: _Conclusion | None) -> list[Evidence]:
+    waiting = context.once(read_job_progress).first_open.keys()
+    if conclusion is None or (set(conclusion.ranks) - waiting) & context.failed:
+        return []  # what a rank that waits in nothing failed with says more
+    return make_inferences(
+        conclusion.rule, conclusion.ranks, conclusion.text, conclusion.fact, uncertainty=conclusion.uncertainty
+    )
+
+
+def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+    collectives = [call for call in calls if not call.is_transfer]
+    for call in collectives:
+        if conclusion := _compare_calls(context, call):
+            return conclusion
+    if conclusion := _compare_numbers(collectives) or _find_behind(collectives):
+        return conclusion
+    if context.all_ranks - progress.first_open.keys():
+        return None  # the rules about silent ranks know more
+    if transfers := [call for call in calls if call.is_transfer]:
+        return _compare_transfers(transfers)
+    return _find_ring(progress, collectives) or _find_overlap(collectives)
+
+
+def _compare_calls(context: RuleContext, call: Call) -> _Conclusion | None:
+    """At one number of a group, ranks wait in different operations, or in one of different sizes."""
+    operations = {rank: entry.call.op for rank, entry in call.waiting.items() if entry.call and entry.call.op}
+    sizes = {rank: one.call.comparable_sizes for rank, one in call.waiting.items() if one.call and one.call.sizes}
+    is_operation = len(set(operations.values())) > 1
+    values: Mapping[int, object] = operations if is_operation else sizes
+    if len(set(values.values())) < 2:
+        return None
+    odd, is_clear = _find_odd(context, values)
+    at = f"at #{call.seq} of {call.group.label}" if call.seq is not None else f"in {call.group.label}"
+    parts = _describe_values(values, odd, call, is_operation=is_operation)
+    uncertainty = "" if is_clear else _EITHER
+    if call.seq is None or (call.silent and len(odd) > 1):
+        uncertainty = uncertainty or "not all ranks show their call"
+    if not call.group.key and call.waiting.keys() != context.all_ranks:
+        uncertainty = uncertainty or _UNNAMED
+    text = f"{at}, {parts}"
+    if odd == {rank for rank in odd if context.doing.get(rank) == "epoch-over"} and len(values) == 2 and is_clear:
+        text += f"; only {format_ranks(odd)} had finished the epoch"
+    fact = call.waiting[min(odd)].fact
+    return _Conclusion("divergent-call" if is_operation else "shape-mismatch", odd, text, fact, uncertainty)
+
+
+def _find_odd(context: RuleContext, values: Mapping[int, object]) -> tuple[set[int], bool]:
+    """Return the ranks whose value is not that of most, and whether there is a clear majority; without one, all ranks,
+    or of two the one that alone had ended its epoch.
+    """
+    (usual, most), *_ = Counter(values.values()).most_common()
+    if most * 2 > len(values):
+        return {rank for rank, value in values.items() if value != usual}, True
+    ended = {rank for rank in values if context.doing.get(rank) == "epoch-over"}
+    if len(values) == 2 and len(ended) == 1:
+        return ended, True
+    return set(values), False
+
+
+def _describe_values(values: Mapping[int, object], odd: Set[int], call: Call, *, is_operation: bool) -> str:
+    """`rank 2 waits in BROADCAST, ranks 0, 1 and 3 in ALLREDUCE`, the odd ones first."""
+    ranks: dict[object, list[int]] = defaultdict(list)
+    for rank, value in sorted(values.items()):
+        ranks[value].append(rank)
+    parts: list[str] = []
+    for value, same in sorted(ranks.items(), key=lambda item: (not set(item[1]) <= odd, item[1]))[:_MOST_SHOWN]:
+        name = str(value) if is_operation else f"{_op(call.waiting[same[0]])} of {_sizes(value)} elements"
+        verb = "" if parts else f" {agree(same, 'waits', 'wait')}"
+        parts.append(f"{format_ranks(same)}{verb} in {name}")
+    return ", ".join(parts)
+
+
+def _op(entry: GroupProgress) -> str:
+    return entry.call.op if entry.call else ""
+
+
+def _sizes(value: object) -> str:
+    sizes = list(dict.fromkeys(value)) if isinstance(value, tuple) else [value]
+    return " to ".join(map(str, sizes))
+
+
+def _compare_numbers(calls: Sequence[Call]) -> _Conclusion | None:
+    """In one group, ranks wait at different numbers, and none of its ranks is missing at the lowest."""
+    groups: dict[Group, list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.seq is not None:
+            groups[call.group].append(call)
+    for group, same in groups.items():
+        lowest = min(same, key=lambda call: call.seq or 0)
+        is_explained = lowest.elsewhere or lowest.behind or (lowest.silent and _is_one_sided(lowest))
+        if len(same) > 1 and not is_explained:
+            return _conclude_numbers(group, same)
+    return None
+
+
+def _is_one_sided(call: Call) -> bool:
+    return all(_ONE_SIDED.search(_op(entry)) for entry in call.waiting.values())
+
+
+def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
+    waiting = {rank: call for call in calls for rank in call.waiting}
+    ordered = sorted(calls, key=lambda call: (len(call.waiting), call.seq or 0))
+    usual = ordered[-1]
+    others = [call for call in ordered if call is not usual]
+    is_clear = len(usual.waiting) * 2 > len(waiting)
+    lower = [call for call in others if (call.seq or 0) < (usual.seq or 0)]
+    odd = list(lower or others) if is_clear else ordered
+    ranks = {rank for call in odd for rank in call.waiting}
+    parts = [f"{_who_waits(call)} in {call.first.call}" for call in sorted(odd, key=lambda call: call.seq or 0)]
+    text = "; ".join(parts[:_MOST_SHOWN])
+    if is_clear:
+        text += f" of {group.label}, {_describe_order(odd, usual)}"
+    else:
+        text += f" of {group.label}: the lower number waits for ranks that are past it, so their calls do not match"
+    is_far = not group.key and any(_are_far_apart(call, usual) for call in odd)
+    has_other_op = _op(odd[0].first) != _op(usual.first) if is_clear else len({_op(call.first) for call in odd}) > 1
+    rule = (
+        "divergent-call" if has_other_op or is_far else "lagging-rank" if lower or not is_clear else "extra-collective"
+    )
+    uncertainty = _EITHER if not is_clear else "the transfer may have ended on some ranks only" if has_other_op else ""
+    if is_far or not group.key:
+        uncertainty = _UNNAMED
+    return _Conclusion(rule, ranks, text, odd[0].first.fact, uncertainty)
+
+
+def _describe_order(odd: Sequence[Call], usual: Call) -> str:
+    count = len(usual.waiting)
+    if (odd[0].seq or 0) < (usual.seq or 0):
+        return f"which {count} ranks have passed: they wait in {usual.first.call}"
+    return f"while {count} ranks came only to {usual.first.call}"
+
+
+def _are_far_apart(one: Call, other: Call) -> bool:
+    low, high = sorted((one.seq or 0, other.seq or 0))
+    return high >= _OTHER_GROUP_FACTOR * low
+
+
+def _who_waits(call: Call) -> str:
+    return f"{format_ranks(call.waiting)} {agree(call.waiting, 'waits', 'wait')}"
+
+
+def _find_behind(calls: Sequence[Call]) -> _Conclusion | None:
+    """Ranks had enqueued less than the call in which others wait, and wait in nothing themselves."""
+    late = [call for call in calls if call.behind]
+    if not late:
+        return None
+    call = max(late, key=lambda one: (len(one.waiting), -min(one.waiting)))
+    behind: dict[int, int] = {rank: last for one in late for rank, last in (one.behind or {}).items()}
+    waiting = {rank for one in late for rank in one.waiting}
+    last = f"work {format_range(min(behind.values()), max(behind.values()))}"
+    last = "nothing" if max(behind.values()) < 0 else last
+    if len(behind) > len(waiting):
+        text = f"only {_who_waits(call)} in {call}; {format_ranks(behind)} enqueued {last} and"
+        text += f" {agree(behind, 'waits', 'wait')} in no collective"
+        return _Conclusion(
+            "extra-collective", waiting, text, call.first.fact, "the others may all hang outside of collectives"
+        )
+    text = f"{format_ranks(behind)} enqueued only {last} and {agree(behind, 'waits', 'wait')} in no collective;"
+    text += f" {_who_waits(call)} in {call}"
+    uncertainty = "" if len(behind) < len(waiting) else "the call of the others may be one too many"
+    if call.silent:
+        silent = format_ranks(call.silent)
+        uncertainty = uncertainty or f"no line shows whether {silent} came"
+    return _Conclusion("lagging-rank", behind, text, call.first.fact, uncertainty)
+
+
+def _compare_enqueued(context: RuleContext, progress: Progress) -> _Conclusion | None:
+    """All ranks wait in the same call, or in none, but a few enqueued more or less than most; or all ended all work."""
+    for group, entries in progress.by_group.items():
+        counts = {rank: one.enqueued for rank, one in entries.items() if one.enqueued is not None}
+        if len(counts) < 2 or not context.all_ranks <= counts.keys():
+            continue
+        (usual, most), *others = Counter(counts.values()).most_common()
+        if others and most * 2 > len(counts):
+            return _conclude_enqueued(group, entries, counts, usual)
+    is_idle = not progress.first_open and context.all_ranks <= progress.by_rank.keys()
+    groups = [entries for entries in progress.by_group.values() if context.all_ranks <= entries.keys()]
+    if is_idle and groups:
+        first = groups[0][min(groups[0])]
+        text = (
+            f"{format_ranks(context.all_ranks)} completed all work enqueued in {first.group.label} ({first.enqueued})"
+        )
+        return _Conclusion(
+            "outside-collectives", context.all_ranks, f"{text}, so they hang outside of collectives", first.fact
+        )
+    return None
+
+
+def _conclude_enqueued(
+    group: Group, entries: Mapping[int, GroupProgress], counts: Mapping[int, int], usual: int
+) -> _Conclusion:
+    behind = {rank for rank, count in counts.items() if count < usual}
+    odd = behind or {rank for rank, count in counts.items() if count > usual}
+    numbers = format_range(min(counts[rank] for rank in odd), max(counts[rank] for rank in odd))
+    only = "only " if behind else ""
+    text = f"{format_ranks(odd)} enqueued {only}work {numbers} of {group.label}; the others {usual}"
+    uncertainty = "a rank may enqueue more or less before it waits, without a fault"
+    rule = "lagging-rank" if behind else "extra-collective"
+    return _Conclusion(rule, odd, text, entries[min(odd)].fact, uncertainty)
+
+
+def _compare_transfers(transfers: Sequence[Call]) -> _Conclusion | None:
+    """Ranks wait in transfers between two ranks. The lines do not name the partner, so little can be said."""
+    kinds = {rank: _op(entry) for call in transfers for rank, entry in call.waiting.items()}
+    parts = ", ".join(f"rank {rank} in {op}" for rank, op in sorted(kinds.items())[:_MOST_SHOWN])
+    fact = transfers[0].first.fact
+    is_one_way = len(set(kinds.values())) == 1
+    if is_one_way:
+        text = f"{parts}: no rank waits in the other half of {agree(kinds, 'this transfer', 'these transfers')}"
+        return _Conclusion("p2p-mismatch", kinds, text, fact, "the lines do not name the partners")
+    if len(kinds) != 2:
+        return None
+    sizes = {call.first.call.sizes for call in transfers if call.first.call}
+    rule, end = ("shape-mismatch", "of different sizes") if len(sizes) > 1 else ("p2p-mismatch", "that do not end")
+    return _Conclusion(rule, kinds, f"{parts}, transfers {end}", fact, "the lines do not name the partners")
+
+
+def _find_ring(progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+    """Each call waits for a rank that waits in another one."""
+    by_key = {call.key: call for call in calls}
+    if len(calls) < 2 or any(_next_calls(call, by_key) == [] for call in calls):
+        return None
+    path: list[Call] = []
+    call = min(calls, key=lambda one: (not one.is_whole, min(one.waiting)))
+    while call not in path:
+        path.append(call)
+        call = by_key[_next_calls(call, by_key)[0]]
+    return _conclude_ring(progress, path[path.index(call) :])
+
+
+def _next_calls(call: Call, by_key: Mapping[CallKey, Call]) -> list[CallKey]:
+    """Return the calls for which a call waits; of a group with unknown members, that may be any other."""
+    if call.elsewhere:
+        return sorted({key for keys in call.elsewhere.values() for key in keys} & by_key.keys())
+    return [] if call.is_whole else sorted(by_key.keys() - {call.key})
+
+
+def _conclude_ring(progress: Progress, ring: Sequence[Call]) -> _Conclusion | None:
+    """Of the largest group with known members, the few that wait in it, or that do not, are odd."""
+    known = [call for call in ring if call.elsewhere]
+    if not known:
+        return None
+    usual = max(known, key=lambda one: (_count_members(one), len(one.waiting), -min(one.waiting)))
+    others = [call for call in ring if call is not usual]
+    away = {rank for call in others for rank in call.waiting}
+    is_tied = len(usual.waiting) * 2 == _count_members(usual)
+    is_odd = len(usual.waiting) * 2 < _count_members(usual)
+    ranks = usual.waiting.keys() | away if is_tied else usual.waiting.keys() if is_odd else away
+    ordered = sorted(ring, key=lambda call: (not ranks >= call.waiting.keys(), len(call.waiting), call.key))
+    text = ", ".join(f"{_who_waits(call)} in {call}" for call in ordered[:_MOST_SHOWN])
+    if not _are_members_of_both(progress, usual, others):
+        uncertainty = "the lines do not show all members of these groups"
+        return _Conclusion("wrong-group", ranks, text, ordered[0].first.fact, uncertainty)
+    text += ": each waits for ranks that wait in another of these calls"
+    is_clear = not is_tied and len(ring) == _PAIR and all(_never_came(progress, call) for call in ring)
+    uncertainty = "" if is_clear else "any of them may use the wrong order or group"
+    return _Conclusion("group-order", ranks, text, ordered[0].first.fact, uncertainty)
+
+
+def _never_came(progress: Progress, call: Call) -> bool:
+    """Whether the numbers show that the members that wait elsewhere had not even enqueued the call."""
+    entries = progress.by_group[call.group]
+    counts = [entries[rank].enqueued if rank in entries else None for rank in call.elsewhere or ()]
+    return bool(counts) and all(count is not None and count < (call.seq or 0) for count in counts)
+
+
+def _find_overlap(calls: Sequence[Call]) -> _Conclusion | None:
+    """Nobody is missing in two calls, and the same ranks wait in both: they may have entered them in another order."""
+    complete = sorted((call for call in calls if not call.elsewhere), key=lambda call: (len(call.waiting), call.key))
+    for number, call in enumerate(complete):
+        for other in complete[number + 1 :]:
+            both = call.waiting.keys() & other.waiting.keys()
+            if len(both) >= _PAIR:
+                text = f"{format_ranks(both)} wait in {call} and in {other}, and no rank is missing in either"
+                uncertainty = "the lines do not show in which order each rank entered them"
+                return _Conclusion("group-order", both, text, call.first.fact, uncertainty)
+    return None
+
+
+def _count_members(call: Call) -> int:
+    return len(call.waiting) + len(call.passed) + len(call.elsewhere or ()) + len(call.silent)
+
+
+def _are_members_of_both(progress: Progress, usual: Call, others: Sequence[Call]) -> bool:
+    """Whether lines show that in each call wait ranks that belong to the group of the other."""
+    return all(
+        usual.elsewhere is not None
+        and one.waiting.keys() <= usual.elsewhere.keys()
+        and usual.waiting.keys() & progress.by_group[one.group].keys()
+        for one in others
+    )
+
+
+def _find_compared(progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+    """All wait in one call, and torch's own comparison says that a few had not started it."""
+    if not calls or calls[0].seq is None:
+        return None
+    call, seq = calls[0], calls[0].seq
+    late = {rank for rank in call.waiting if rank in progress.compared and progress.compared[rank][0] < seq}
+    if not late or len(late) * 2 >= len(call.waiting):
+        return None
+    text = f"{format_ranks(call.waiting)} wait in {call}; torch's own comparison says that {format_ranks(late)} never"
+    uncertainty = "such a rank may wait for another one on its device"
+    return _Conclusion("lagging-rank", late, f"{text} started it", progress.compared[min(late)][1], uncertainty)
+
+
+def _find_stuck(context: RuleContext, calls: Sequence[Call]) -> _Conclusion | None:
+    """All ranks wait in one call after completing the one before, and nothing differs."""
+    if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks or calls[0].seq is None:
+        return None
+    call = calls[0]
+    if any(entry.completed is None for entry in call.waiting.values()):
+        return None
+    text = f"{format_ranks(call.waiting)} all wait in {call} with the same sizes, and no rank is missing:"
+    return _Conclusion(
+        "stuck-in-collective",
+        call.waiting,
+        f"{text} the transfer itself hangs",
+        call.first.fact,
+        "the lines show neither data types nor whether the transfer had started",
+    )

@@ -1,0 +1,10 @@
+"""The forms of evidence that can be drawn, in a fixed order."""
+
+from __future__ import annotations
+
+from triage.testing.schedules.evidence import combined, flight, stacks, watchdog
+from triage.testing.schedules.evidence.interface import Form
+
+FORMS: tuple[Form, ...] = (*flight.FORMS, *watchdog.FORMS, *stacks.FORMS, *combined.FORMS)
+
+__all__ = ["FORMS", "Form"]
