@@ -283,6 +283,14 @@ def test_late_lines_are_no_progress(step: str, expected: bool) -> None:
     assert block(text, HEADER).continued is expected
 
 
+@pytest.mark.parametrize(("stamp", "expected"), [("03:06:45", False), ("03:06:44", True)])
+def test_an_earlier_time_is_another_log(stamp: str, expected: bool) -> None:
+    """Lines of one log come late by a minute at most; what begins earlier than that is of another writer."""
+    trace = ["2026-11-21 03:07:45 ERROR failed", f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom"]
+    text = "\n".join([*trace, f"2026-11-21 {stamp} INFO begins"])
+    assert block(f"{text}\n", HEADER).ends_writer is expected
+
+
 @pytest.mark.parametrize(("steps", "expected"), [(10, True), (3, False)])
 def test_many_steps_without_a_writer_mean_continued(steps: int, expected: bool) -> None:
     """In a plain shared log the other ranks take some steps without the failed rank, but not many."""

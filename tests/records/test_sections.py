@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from triage.ranks.layouts import detect_layout
+from triage.records import sections
 from triage.records.activity import Activity
 from triage.records.sections import CHUNK, read_section_ends
 
@@ -39,3 +40,10 @@ def test_one_writer_and_mixed_writers_have_no_sections(writers: int) -> None:
 def test_a_small_file_is_not_searched() -> None:
     """What fits into a chunk is read as a whole elsewhere."""
     assert read_ends([*steps("job-0", 20), *steps("job-1", 20)]) == []
+
+
+@pytest.mark.parametrize(("probes", "is_read"), [(100, True), (3, False)])
+def test_after_too_many_probes_nothing_is_claimed(probes: int, is_read: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose parts differ everywhere would be read as a whole."""
+    monkeypatch.setattr(sections, "_MOST_PROBES", probes)
+    assert bool(read_ends([line for number in range(6) for line in steps(f"job-{number}", LINES)])) is is_read

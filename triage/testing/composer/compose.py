@@ -15,6 +15,7 @@ from triage.testing.composer.model import Expected, LogLine, Story, World, Writt
 from triage.testing.composer.noise import add_noise
 from triage.testing.composer.surroundings import Surroundings, draw_surroundings
 from triage.testing.composer.worlds import draw_world
+from triage.testing.job_files import write_files
 
 _FAULTS = {fault.name: fault for fault in FAULTS}
 _LAYOUTS = {layout.name: layout for layout in LAYOUTS}
@@ -42,11 +43,7 @@ class ComposedJob:
 
     def write(self, directory: Path) -> Path:
         """Write the files below `directory` and return it."""
-        for name, content in self.files.items():
-            path = directory / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        return directory
+        return write_files(self.files, directory)
 
 
 def list_cells() -> Iterator[tuple[str, str]]:

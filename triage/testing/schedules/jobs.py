@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from triage.testing.job_files import write_files
 from triage.testing.schedules.evidence import FORMS
 from triage.testing.schedules.evidence.interface import Form, Scene
 from triage.testing.schedules.faults import FAULTS, Fault
@@ -36,11 +37,7 @@ class DrawnJob:
 
     def write(self, directory: Path) -> Path:
         """Write the files below `directory` and return it."""
-        for name, content in self.files.items():
-            path = directory / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        return directory
+        return write_files(self.files, directory)
 
 
 def list_cells() -> Iterator[tuple[str, str]]:
