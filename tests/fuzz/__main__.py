@@ -1,13 +1,15 @@
 """Fuzz the harnesses, one after the other: `python -m tests.fuzz SECONDS [NAME ...]` (`make fuzz TIME=600`).
 
-Needs atheris (the extra `fuzz`). Each harness runs in a process of its own, with its seeds and with the corpus of
-earlier runs in build/fuzz. An input that breaks it is left in build/fuzz/findings; made small and put below
-tests/fuzz/findings it is replayed by every test run. The counts are written to build/trust/fuzz.json.
+With FUZZ_RUNS=1000000 in the environment each ends after so many executions, if SECONDS have not passed before. Needs
+atheris (the extra `fuzz`). Each harness runs in a process of its own, with its seeds and with the corpus of earlier
+runs in build/fuzz. An input that breaks it is left in build/fuzz/findings; made small and put below tests/fuzz/findings
+it is replayed by every test run. The counts are written to build/trust/fuzz.json.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -53,18 +55,19 @@ def prepare(harness: Harness) -> tuple[Path, Path]:
     return corpus, dictionary
 
 
-def run(harness: Harness, seconds: int) -> dict[str, Any]:
-    """Fuzz one harness in a process of its own. Returns its counts and what it found."""
+def run(harness: Harness, seconds: int, runs: int) -> dict[str, Any]:
+    """Fuzz one harness for so many seconds or executions, in a process of its own. Returns its counts and findings."""
     name = harness.name
     corpus, dictionary = prepare(harness)
     findings = WORK / "findings" / name
     findings.mkdir(parents=True, exist_ok=True)
     before, executions, coverage, started = set(findings.iterdir()), 0, 0, time.monotonic()
-    while (left := int(seconds - (time.monotonic() - started))) > 0:
+    while (left := int(seconds - (time.monotonic() - started))) > 0 and executions < runs:
         options = (
             *LIMITS,
             f"-max_len={harness.longest}",
             f"-max_total_time={left}",
+            f"-runs={runs - executions}",
             f"-dict={dictionary}",
             f"-artifact_prefix={findings}/",
             str(corpus),
@@ -85,11 +88,11 @@ def main(arguments: list[str]) -> int:
     """Fuzz the named harnesses, or all, and write the result. Returns the exit status: 1 if anything was found."""
     from tests.fuzz.harnesses import HARNESSES
 
-    seconds, names = int(arguments[0]), arguments[1:]
+    seconds, names, runs = int(arguments[0]), arguments[1:], int(os.environ.get("FUZZ_RUNS", 1 << 31))
     results: dict[str, Any] = {}
     for harness in HARNESSES:
         if not names or harness.name in names:
-            results[harness.name] = run(harness, seconds)
+            results[harness.name] = run(harness, seconds, runs)
             write_result("fuzz", {"harnesses": results}, merge="harnesses")
             print(f"{harness.name}: {json.dumps(results[harness.name])}", flush=True)
     return int(any(result["findings"] for result in results.values()))
