@@ -33,16 +33,18 @@ sys.path[:0] = [str(ROOT), str(ROOT / "bench")]
 
 from accuracy_page import Dressed, Outcome, page, totals  # noqa: E402
 from public_cases import read_cases, table_rows  # noqa: E402
-from rule_effects import effects_on, measure_effects, read_jobs, rule_rows  # noqa: E402
+from rule_effects import effects_on, measure_effects, measure_hang, read_jobs, rule_rows  # noqa: E402
 
 import triage  # noqa: E402
 from tests.shared_catalog import OPTIONS, share_catalog  # noqa: E402
 from triage.model import Diagnosis  # noqa: E402
+from triage.testing import schedules  # noqa: E402
 from triage.testing.composer import Plan, compose, is_held_out, judge, list_cells  # noqa: E402
 from triage.testing.composer.dressings import DRESSINGS  # noqa: E402
 from triage.testing.composer.model import Expected  # noqa: E402
 from triage.testing.composer.recorded import dress_recorded  # noqa: E402
 
+HANGS_OF_A_CELL = 2
 SAMPLES = ROOT / "samples" / "jobs"
 T = TypeVar("T")
 R = TypeVar("R")
@@ -154,6 +156,8 @@ def write_page(number: int) -> None:
 def measure_rules() -> list[Sequence[Any]]:
     """Return the rows of the table of rules."""
     effects = run_all(measure_effects, list(plan_jobs(1)), "rules")
+    hangs = [(fault, form, seed) for fault, form in schedules.list_cells() for seed in range(HANGS_OF_A_CELL)]
+    effects += run_all(measure_hang, hangs, "rules, hung jobs")
     return rule_rows([*effects, *map(effects_on, read_jobs(SAMPLES))])
 
 

@@ -91,9 +91,9 @@ The same people wrote the composer and the rules, though not the same hands.
 RULES = """
 ## Rules
 
-In how many jobs (a composed one of every cell, and the samples) a rule of [reasoning.md](reasoning.md) fired,
-in how many it kept quiet, in how many the answer changes without it, and how many need it: right with the rule, wrong
-without.
+In how many jobs (a composed one of every cell, two drawn hangs of every fault in every form of evidence, and the
+samples) a rule of [reasoning.md](reasoning.md) fired, in how many it kept quiet, in how many the answer changes
+without it, and how many need it: right with the rule, wrong without.
 """
 
 PUBLIC = """

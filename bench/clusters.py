@@ -3,6 +3,10 @@
 All run on one corpus in one run. Precision, recall and F1 are over pairs of failures; "wrongly merged pairs" is the
 share of pairs that must not be merged and were. The speed is failures per second on one core, from the fact to its
 cluster. With `--write` the tables in docs/clustering.md are written again.
+
+    python bench/clusters.py --hard [PART ...]   texts and whole jobs of the hard corpus (hard_clusters.py), with the
+                                                 misses of visible classes
+    python bench/clusters.py --show CLASS        the texts of a visible class of it, as glog/packer-null
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
+import hard_clusters  # noqa: E402
 import table  # noqa: E402
 
 from tests.clusters.corpus import Failure, failures, pairs  # noqa: E402
@@ -133,10 +138,36 @@ def _left(before: Sequence[str], after: Sequence[str]) -> float:
     return 1 - sum(max(counts.values()) for counts in moves.values()) / len(before)
 
 
+def measure_hard_corpus(filters: Sequence[str], *, write: bool) -> None:
+    """Print the misses of visible classes and the table of all methods; `write` puts it into docs/clustering.md."""
+    from accuracy import run_all
+
+    rows = hard_clusters.measure_hard(run_all, filters)
+    print(table.as_markdown(hard_clusters.HEAD, rows))
+    if write and not filters:
+        table.write(ROOT / "docs" / "clustering.md", "hard", hard_clusters.HEAD, rows)
+    print("BENCH", hard_clusters.bench_line(rows))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--write", action="store_true", help="write the tables in docs/clustering.md again")
+    parser.add_argument(
+        "--hard", nargs="*", metavar="PART",
+        help="measure the hard corpus instead, as texts and whole jobs; only classes whose names contain a PART",
+    )  # fmt: skip
+    parser.add_argument("--show", metavar="CLASS", help="print the texts of a class of the hard corpus")
     args = parser.parse_args()
+    if args.show:
+        hard_clusters.show(args.show)
+    elif args.hard is not None:
+        measure_hard_corpus(args.hard, write=args.write)
+    else:
+        measure_corpus(write=args.write)
+
+
+def measure_corpus(*, write: bool) -> None:
+    """Print the tables of all methods, and with `write` put them into docs/clustering.md."""
     corpus = failures(SEED)
     facts = [failure.fact() for failure in corpus]
     labels = [failure.label for failure in corpus]
@@ -165,7 +196,7 @@ def main() -> None:
         )
     print(table.as_markdown(HEAD, rows))
     print(table.as_markdown(STABILITY, stays))
-    if args.write:
+    if write:
         table.write(ROOT / "docs" / "clustering.md", "clusters", HEAD, rows)
         table.write(ROOT / "docs" / "clustering.md", "later", STABILITY, stays)
     print("BENCH", line)

@@ -1,13 +1,14 @@
-"""What each rule of triage/diagnose changes, and what its scores of confidence are worth, on composed jobs.
+"""What each rule of triage/diagnose changes, and what its scores of confidence are worth, on composed and hung jobs.
 
 A worker process diagnoses a job once as usual, and again without each rule that fired.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ from triage.pipeline import stages  # noqa: E402
 from triage.testing.composer import Plan, compose  # noqa: E402
 from triage.testing.composer.judge import judge_answer  # noqa: E402
 from triage.testing.composer.model import Expected  # noqa: E402
+from triage.testing.schedules import draw_job, judge_root  # noqa: E402
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,13 @@ class RuleEffects:
 def measure_effects(plan: Plan) -> RuleEffects:
     """Diagnose the job of a plan with and without each rule that fired."""
     return effects_on(read_composed(plan))
+
+
+def measure_hang(cell: tuple[str, str, int]) -> RuleEffects:
+    """Diagnose the hung job of (fault, form, seed) with and without each rule that fired."""
+    job = draw_job(*cell)
+    solved = _record(job.write, " ".join(map(str, cell)))
+    return effects_on(dataclasses.replace(solved, hang=job.truth))
 
 
 def effects_on(job: MeasuredJob) -> RuleEffects:
@@ -60,9 +69,12 @@ def effects_on(job: MeasuredJob) -> RuleEffects:
 
 def _is_right(job: MeasuredJob, result: ReasoningResult) -> bool:
     """Whether verdict, root and ranks are right, and the hosts where the truth of a composed job has them."""
-    if job.expected is None:
+    if job.expected is None and job.hang is None:
         return is_right(job, result)
     verdict, root = report.decide_verdict(result)
+    if job.hang is not None:
+        return judge_root(job.hang, root) == "right"
+    assert job.expected is not None
     findings = [one for part in report.build_findings(result) for one in part] if root and root.alongside else []
     return judge_answer(job.expected, verdict, root, findings).is_right
 
@@ -75,6 +87,12 @@ def measure_claim(plan: Plan) -> list[tuple[str, float, bool]]:
 def read_composed(plan: Plan) -> MeasuredJob:
     """Return the job of a plan as the reasoning gets it, with its truth."""
     job = compose(plan)
+    solved = _record(job.write, _name(plan))
+    return dataclasses.replace(solved, truth=_truth(job.expected), expected=job.expected)
+
+
+def _record(write: Callable[[Path], Path], name: str) -> MeasuredJob:
+    """Return a job, without its truth, as the reasoning gets it."""
     calls: list[tuple[Any, ...]] = []
 
     def record(*arguments: Any) -> ReasoningResult:
@@ -82,10 +100,10 @@ def read_composed(plan: Plan) -> MeasuredJob:
         return diagnose(*arguments)
 
     with tempfile.TemporaryDirectory() as scratch, mock.patch.object(stages, "diagnose", record):
-        triage.ingest(job.write(Path(scratch) / "job"), options=OPTIONS)
+        triage.ingest(write(Path(scratch) / "job"), options=OPTIONS)
     evidence, activities, map_, catalog = calls[-1][:4]
     matcher: Matcher = reason.Matcher(catalog)
-    return MeasuredJob(_name(plan), _truth(job.expected), evidence, activities, map_, catalog, matcher, job.expected)
+    return MeasuredJob(name, {}, evidence, activities, map_, catalog, matcher)
 
 
 def rule_rows(effects: Iterable[RuleEffects]) -> list[Sequence[Any]]:
@@ -113,4 +131,13 @@ def _truth(expected: Expected) -> dict[str, Any]:
     return {"verdict": "|".join(sorted(expected.verdicts)), "root": list(expected.roots), "root_ranks": ranks}
 
 
-__all__ = ["RuleEffects", "effects_on", "measure_claim", "measure_effects", "read_composed", "read_jobs", "rule_rows"]
+__all__ = [
+    "RuleEffects",
+    "effects_on",
+    "measure_claim",
+    "measure_effects",
+    "measure_hang",
+    "read_composed",
+    "read_jobs",
+    "rule_rows",
+]

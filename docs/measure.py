@@ -35,6 +35,7 @@ from triage.pipeline import stages
 from triage.ranks.identity import JobMap
 from triage.testing.composer import is_held_out
 from triage.testing.composer.model import Expected
+from triage.testing.schedules.truth import Truth
 
 ROOT = Path(__file__).resolve().parents[1]
 SAMPLES = ROOT / "samples" / "jobs"
@@ -46,7 +47,7 @@ READ = frozenset(map(name_of, READING))
 
 @dataclass(frozen=True)
 class MeasuredJob:
-    """A job as the reasoning gets it, with its truth; `expected` is that of a composed job."""
+    """A job as the reasoning gets it, with its truth; `expected` is that of a composed job, `hang` of a hung one."""
 
     name: str
     truth: dict[str, Any]
@@ -56,6 +57,7 @@ class MeasuredJob:
     catalog: Catalog
     matcher: Matcher
     expected: Expected | None = None
+    hang: Truth | None = None
 
     def solve(
         self, evidence: Sequence[Evidence] | None = None, without: frozenset[str] = frozenset()

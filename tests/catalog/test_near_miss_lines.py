@@ -12,7 +12,7 @@ from tests.shared_catalog import OPTIONS, share_catalog
 from triage import ingest
 
 _SURE = 0.5
-_MOST_SET_ASIDE = 10
+_MOST_SET_ASIDE = 9
 
 
 def _read_cases() -> list[Any]:
@@ -45,7 +45,7 @@ def test_few_near_misses_that_nobody_looks_at_are_taken_for_a_cause(tmp_path: Pa
     """Counted only, so that no pattern is made for them; some have a right cause that the catalog got later."""
     cases = yaml.safe_load((Path(__file__).parent / "near_misses_set_aside.yaml").read_text())
     claims = [(_claim_cause(case["text"], tmp_path), case.get("right", ())) for case in cases]
-    assert len(cases) > 150
+    assert len(cases) > 200
     assert sum(claimed is not None and claimed not in right for claimed, right in claims) <= _MOST_SET_ASIDE
 
 
@@ -56,8 +56,8 @@ def _claim_cause(text: str, directory: Path) -> str | None:
 
 
 def test_there_are_two_near_misses_of_most_kinds_of_cause() -> None:
-    """At least 600 lines, two for each of 190 causes."""
+    """At least 800 lines, two for each of 190 causes."""
     cases = yaml.safe_load((Path(__file__).parent / "near_misses.yaml").read_text())
     counts = Counter(case["id"] for case in cases)
-    assert len(cases) >= 600
+    assert len(cases) >= 800
     assert sum(count >= 2 for count in counts.values()) >= 190

@@ -11,6 +11,7 @@ import pytest
 from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.cli import options
+from triage.clusters.rules import load_rules
 from triage.store import Store, migrations
 
 Command = Callable[..., tuple[int, str, str]]
@@ -168,7 +169,9 @@ def test_maintenance_from_the_command_line(command: Command, store_file: Path, t
     assert load_json(command, other, "list")["total"] == 5
     command("db", "vacuum", "--max-size", "1", "--store", other)
     assert load_json(command, other, "list")["total"] == 0
-    assert command("db", "migrate", "--store", other)[1].startswith(f"version {migrations.VERSION}\nrules of version 1")
+    assert command("db", "migrate", "--store", other)[1].startswith(
+        f"version {migrations.VERSION}\nrules of version {load_rules().version}"
+    )
     assert command("db", "vacuum", "--older-than", "soon", "--store", other)[0] == 2
     other.write_bytes(b"x" * 5000)
     status, text, _ = command("db", "check", "--store", other)

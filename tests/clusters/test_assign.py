@@ -101,7 +101,7 @@ def test_a_name_grows_where_two_clusters_would_share_it() -> None:
     """A cluster is named by six digits of its key, by seven if another cluster has that name."""
     new = fingerprint(fact("SinkError: writer lost its lease"))
     assert Clusters().assign(new).cluster == cluster_id(new.key) == f"u-{new.key[:6]}"
-    taken = KnownKey(cluster_id(new.key), "another key", "", frozenset())
+    taken = KnownKey(cluster_id(new.key), "another key", "", frozenset(), frozenset())
     assert Clusters([taken]).assign(new).cluster == f"u-{new.key[:7]}"
 
 
@@ -131,3 +131,23 @@ def test_what_is_together_stays_together(texts: list[str], later: list[str]) -> 
     """New failures never take a group apart."""
     after = groups(texts + later)
     assert all(any(group <= other for other in after) for group in groups(texts))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "how"),
+    [
+        ("OldError: lane queue lost", "NewError: lane queue lost", "nested"),
+        ("OldError: lane queue", "NewError: lane queue", "new"),
+        ("SinkError: lane queue lost", "SinkError: lane queue never lost", "new"),
+        ("SinkError: lane queue lost here", "SinkError: lane queue lost here; the lease never came back", "nested"),
+        ("SinkError: lane queue lost", "SinkError: lane queue lost; lease segment owner", "new"),
+        ("SinkError: lane queue lost here", "SinkError: lane queue lost here; lease segment owner gone away", "nested"),
+    ],
+)
+def test_classes_are_renamed_and_sentences_are_added(one: str, other: str, how: str) -> None:
+    """The class counts where the message has less than three words; four shared words allow a further sentence, in
+    which words that turn the meaning do not count.
+    """
+    clusters = Clusters()
+    clusters.assign(fingerprint(fact(one)))
+    assert clusters.assign(fingerprint(fact(other))).how == how

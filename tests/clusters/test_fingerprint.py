@@ -84,6 +84,16 @@ def test_an_assertion_without_words_is_identified_by_its_place() -> None:
     assert not fingerprint(fact("AssertionError", type="AssertionError")).anchored
 
 
+def test_a_failed_check_is_identified_by_its_condition_too() -> None:
+    """Two conditions of one function are two failures; what another kind of crash prints does not count."""
+
+    def key(kind: str, message: str) -> str:
+        return fingerprint(fact("Check failed", crash_point="p-1", crash_kind=kind, message=message)).key
+
+    assert key("check", "fd_ >= 0 (-1 vs. 0)") == key("check", "fd_ >= 0 (-2 vs. 0)") != key("check", "crc == sum")
+    assert key("segv", "fd_ >= 0") == key("segv", "crc == sum")
+
+
 def test_a_crash_is_identified_by_its_crash_point() -> None:
     """Two stacks with one crash point are one failure whatever their text; another point is another."""
     one, same, other = (
@@ -173,6 +183,31 @@ def test_an_exit_code_counts_only_without_words() -> None:
     assert fingerprint(fact("12345", exitcode="1")).key != fingerprint(fact("12345", exitcode="7")).key
     one, other = (fingerprint(fact("SinkError: lane lost", exitcode=code)) for code in "17")
     assert one.key == other.key
+
+
+@pytest.mark.parametrize(
+    ("text", "headline"),
+    [
+        (
+            "RpcError: <RpcError that ended with:\n\tstatus = LOST\n\tdetails = gone\n\tmore",
+            "status = LOST details = gone",
+        ),
+        ("RpcError: ended\n\tstatus = LOST", "ended"),
+        ("ValidationError: 1 error for Spec\nsize -> lane\n  too small\nnext", "Spec size -> lane too small"),
+        ("ValidationError: 1 error for Spec\nsize -> lane\ntoo small", "Spec size -> lane"),
+    ],
+)
+def test_a_bracket_or_a_deeper_line_takes_the_next_lines_along(text: str, headline: str) -> None:
+    """An open bracket, or a line that is indented below an introduced one, belongs to the headline."""
+    assert extract_headline(fact(text), load_rules()).text.endswith(headline)
+
+
+def test_last_lines_behind_a_status_are_no_headline() -> None:
+    """What a writer printed around its status says nothing of the failure; behind an exception's footer it does."""
+    text = "/app/train.py FAILED\nsys.exit(main())"
+    ending = dataclasses.replace(fact(text), kind="ending")
+    assert not fingerprint(ending).anchored
+    assert extract_headline(fact(text), load_rules()).text == "sys.exit(main())"
 
 
 @given(st.text(max_size=300), st.text(max_size=30))

@@ -28,6 +28,18 @@ def test_a_finding_has_the_fingerprint_of_the_fact_that_says_what_happened() -> 
     assert engine.fingerprint(dataclasses.replace(finding("x"), signature="a.b")) is None
 
 
+def test_a_crash_says_more_than_last_lines() -> None:
+    """The crash point counts before an exception, and any failure before the last lines of a writer."""
+    ending = dataclasses.replace(fact("lane queue lost"), kind="ending")
+    crash = dataclasses.replace(fact("lane lease lost"), kind="crash", fields={"crash_point": "p-1"})
+    for facts, best in (
+        ((ending, fact("SinkError: gone now"), crash), crash),
+        ((ending, fact("SinkError: gone now")), None),
+    ):
+        result = RuleEngine().fingerprint(dataclasses.replace(finding("x"), evidence=facts))
+        assert result == fingerprint(best or facts[1])
+
+
 def test_a_finding_that_says_nothing_has_the_fingerprint_of_its_first_fact() -> None:
     """Without a fact that says what happened the first one counts."""
     assert RuleEngine().fingerprint(finding("exitcode 1", "exitcode 7")) == fingerprint(fact("exitcode 1"))

@@ -69,7 +69,7 @@ def raised(
 ) -> Evidence:
     """Return an exception that ended its process; `quoted`: as the launcher's table repeats it."""
     kind = text.partition(":")[0].rpartition(".")[2]
-    detail = ExceptionDetail(kind, chain, quoted_by_launcher=quoted)
+    detail = ExceptionDetail(kind, chain, quoted_by_launcher=quoted, secondary=chain != "final")
     parts = {"chain": chain, "type": kind, **parts}
     return fact(text, rank, kind="exception", component="Python", detail=detail, **parts)
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.attribution import attribute, by_stated_process, merge_copies
-from triage.model.details import ExitDetail
+from triage.model.details import ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
@@ -250,3 +250,18 @@ def test_the_user_of_a_gpu_did_not_write_who_lists_it(text: str, rank: int | Non
     job.learn("a", Origin(rank=3, pid=412))
     (placed,) = by_stated_process([fact(text, kind="exception")], job)
     assert placed.origin.rank == rank
+
+
+def test_the_failure_of_a_chain_is_of_the_rank_of_its_last_exception() -> None:
+    """Where only the last exception could be placed; what is no failure stays where it is."""
+    inner = raised("ValueError: bad row", chain="cause", message="bad row")
+    assert isinstance(inner.detail, ExceptionDetail)
+    other, inner = inner, replace(inner, detail=replace(inner.detail, secondary=False))
+    last = replace(raised("job.TaskFailed: a task failed"), end=inner.end)
+    placed = attribute([inner, last, exited(3, 1)], JobMap())[0]
+    assert {fact.text: fact.origin.rank for fact in placed if fact.kind == "exception"} == {inner.text: 3, last.text: 3}
+    placed = attribute([other, last, exited(3, 1)], JobMap())[0]
+    assert {fact.text: fact.origin.rank for fact in placed if fact.kind == "exception"} == {
+        inner.text: None,
+        last.text: 3,
+    }

@@ -46,6 +46,32 @@ def test_the_odd_collective_is_the_minority_s() -> None:
     assert one.suspects == (2,)
 
 
+def test_what_a_rank_runs_is_what_it_says_itself() -> None:
+    """Torch decodes the fingerprint of another call wrongly: only of ranks that wrote nothing it counts."""
+    wrong = running(0, "BARRIER").replace("Rank 9", "Rank 1").replace("ALLREDUCE", "GATHER")
+    own = running(1, "ALLREDUCE").replace("Rank 9", "Rank 0").replace("OpType=ALLREDUCE, TensorShape=[8]).", "REDUCE).")
+    others = (running(2, "BARRIER").replace("Rank 9", "Rank 1"), 2)
+    assert refined((own, 1), (wrong, 0), others).suspects == (1,)
+    assert refined((wrong, 0), (own, 1), others).suspects == (1,)
+    assert refined((wrong, 0)).suspects == (0, 1)
+    assert refined((wrong, 0), others).suspects == (1,)
+
+
+def test_fingerprints_number_the_ranks_of_a_group() -> None:
+    """In a smaller group, rank 1 of the message is no rank of the job: each writer's own collective counts."""
+    own = [(running(number, op), number + 4) for number, op in enumerate(("ALLREDUCE", "ALLREDUCE", "BROADCAST"))]
+    assert refined(*own).suspects == (6,)
+    assert refined((running(0, "BROADCAST"), 0), (running(1, "ALLREDUCE"), 2)).suspects == (0, 2)
+    assert refined((running(0, "BROADCAST"), None)).suspects == (0, 9)  # whose line it is, is not known
+
+
+@pytest.mark.parametrize(("writer", "suspects"), [(0, (1,)), (None, (1,)), (2, ())])
+def test_a_barrier_of_a_group_names_no_rank_of_the_job(writer: int | None, suspects: tuple[int, ...]) -> None:
+    """Rank 2 of the job, which calls itself rank 0, waits for number 1 of its own group."""
+    text = "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 5000 ms"
+    assert refined((text, writer), blames="ranks", ranks=("1",)).suspects == suspects
+
+
 def test_a_tie_of_two_names_both() -> None:
     """Of two different collectives neither is the odd one, whoever prints the message."""
     text = running(0, "BROADCAST").replace("Rank 9", "Rank 1")

@@ -14,6 +14,7 @@ from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import root_tier
+from triage.model import Evidence
 
 from .factories import candidate, decide, exited, explain, fact, unknown_failure
 
@@ -260,3 +261,22 @@ def test_without_a_clock_the_first_in_a_file_comes_first() -> None:
     known = candidate("a.known", "cause", [3])
     known.facts = [replace(known.facts[0], offset=200)]
     assert decide([below, above, known]).root is known
+
+
+@pytest.mark.parametrize("names", [("u-1", "u-2"), ("u-2", "u-1")])
+@pytest.mark.parametrize(
+    ("telling", "other"),
+    [
+        (fact("OSError: disk"), exited(0, 1)),
+        (fact("ValueError: 3 tokens"), fact("RuntimeError: E19999: Inner Error! The device failed")),
+        (fact("ValueError: 3 tokens", function="collate"), fact("ValueError: 3 tokens")),
+        (fact("ValueError: 3 tokens"), fact("ValueError: 4 tokens", source="z.log")),
+    ],
+)
+def test_a_tie_of_unknown_failures_is_decided_by_meaning(
+    names: tuple[str, str], telling: Evidence, other: Evidence
+) -> None:
+    """A message, a reason, the frame of the job's own code, then the first place; never the id of the cluster."""
+    first, second = (Candidate(None, name, [one]) for name, one in zip(names, (telling, other), strict=True))
+    assert causes.choose_root([first, second])[0] is first
+    assert causes.choose_root([second, first])[0] is first

@@ -8,9 +8,9 @@ import pytest
 
 from diagnose.factories import candidate, fact
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.confidence import OTHER_STORY, rate_confidence
+from triage.diagnose.confidence import GUESS, OTHER_STORY, rate_confidence
 from triage.evidence.inference import make_inferences
-from triage.model.details import ExitDetail
+from triage.model.details import Basis, ExitDetail
 from triage.model.evidence import Evidence
 
 
@@ -62,3 +62,13 @@ def test_certain_lines_that_contradict_confirmed_dumps_cap_the_confidence(uncert
     effect = Candidate(effect.signature, None, exits, explained_by=["torch.lagging-rank"])
     _, lines = inferred([3], uncertainty=uncertainty)
     assert (rate_confidence(root, (), [root, effect], [("open-calls", lines)]) > OTHER_STORY) == is_sure
+
+
+@pytest.mark.parametrize(("basis", "most"), [("measured", OTHER_STORY), ("absence", GUESS)])
+def test_what_only_silence_suggests_is_a_guess_beside_another_story(basis: Basis, most: float) -> None:
+    """However many sources confirm it: the other explanation is as likely."""
+    inferences = make_inferences("divergent-call", [2], "x", fact("x"), basis=basis, uncertainty="others passed")
+    root = Candidate(candidate("torch.collective-order-mismatch").signature, None, inferences)
+    effects = [fact("x", 2), fact("y", 3), fact("exitcode 1", 2, kind="exit", detail=ExitDetail(1))]
+    effect = Candidate(candidate("crash.abort", "symptom").signature, None, effects, explained_by=[root.id])
+    assert rate_confidence(root, (), [root, effect]) == most

@@ -22,6 +22,10 @@ from triage.diagnose.other_programs import name_other_program
         ("slurmstepd[88]: error: Detected 1 oom_kill event", ""),
         ("wandb.errors.CommError: Error communicating with wandb process", ""),
         ("Out of memory: Killed process 77 (redis)", ""),
+        ("GPU Process[6120]: segfault at 0 ip 00005c sp 00007ffd error 6 in firefox-bin[561f+9f000]", "firefox-bin"),
+        ("GPU Process[6120]: segfault at 0 ip 00005c sp 00007ffd error 6 in libtorch.so[561f+9f000]", ""),
+        ("NVRM: Xid (PCI:0000:01:00): 43, pid=2011, name=Xorg, Ch 00000018", "Xorg"),
+        ("NVRM: Xid (PCI:0000:01:00): 43, pid=2011, name=python3, Ch 00000018", ""),
     ],
 )
 def test_a_tag_names_the_program_of_a_line(text: str, program: str) -> None:

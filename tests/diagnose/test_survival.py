@@ -139,6 +139,9 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
         ("maximum recursion depth exceeded, falling back to a loop", True),
         ("attempt 2; previous attempt ended with: job 17 cancelled, it reached its time limit", True),
         ("the last run failed with the same error, giving up", False),
+        ("yesterday's run died with [Errno 5] Input/output error", True),
+        ("yesterday [Errno 5] Input/output error was met", False),
+        ("open of shard 4: [Errno 5] Input/output error, ignored", True),
         ("the last run of the suite had 17 tests", False),
     ],
 )
@@ -153,3 +156,20 @@ def test_a_cause_that_may_not_have_ended_anything_is_not_sure(behind: str, is_su
     """One line that does not say so is enough."""
     one = candidate(f"the disk is full{behind}", "cause", [0])
     assert (decide([one]).confidence > UNCERTAIN) is is_sure
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_sure"),
+    [
+        ("step 12 loss 1.0\n", False),
+        ("", True),
+        ("step 12 loss 1.0\nRuntimeError: CUDA error: unspecified launch failure\n", True),
+    ],
+)
+def test_a_line_after_which_nothing_failed_is_no_sure_cause(behind: str, is_sure: bool, tmp_path: Path) -> None:
+    """Where another line shows a failure, the first may have caused it."""
+    (tmp_path / "job.log").write_text(f"step 11 loss 1.1\neval: CUDA out of memory. Tried to allocate 2 GiB\n{behind}")
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert (root.confidence > UNCERTAIN) is is_sure
+    assert any("no other line shows a failure" in line for line in root.why) is not is_sure

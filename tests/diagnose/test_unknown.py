@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from triage import clusters
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.unknown import group_unknown, has_known_reason
+from triage.model import EndingDetail
 
 from .factories import exited, fact, raised
 
@@ -64,7 +65,7 @@ def test_the_same_failure_of_many_ranks_is_one_group() -> None:
 def test_what_a_signature_knows_is_not_unknown() -> None:
     """A fact that is covered is left out, and with it the other exceptions of its chain."""
     facts = [raised("OSError: disk", 0, chain="cause"), raised("RuntimeError: cannot save", 0)]
-    assert len(group_unknown(facts, NOTHING)) == 2
+    assert len(group_unknown(facts, NOTHING)) == 1
     chained = [
         facts[0],
         facts[1].__class__(**{**{f: getattr(facts[1], f) for f in facts[1].__slots__}, "end": facts[0].end}),
@@ -127,3 +128,41 @@ def test_tasks_that_slurmstepd_could_not_start(text: str, groups: int) -> None:
     assert len(group_unknown([refusal, end], MatchedFacts(known=frozenset({0})))) == groups
     early = replace(end, offset=0)
     assert len(group_unknown([refusal, early], MatchedFacts(known=frozenset({0})))) == 1
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "groups"),
+    [
+        ("No such file or directory", 2, 0),
+        ("Permission denied", 13, 0),
+        ("No such file or directory", 13, 1),
+        ("No such file or directory", 1, 1),
+    ],
+)
+def test_the_exit_code_of_a_program_that_was_not_executed(reason: str, code: int, groups: int) -> None:
+    """It is the number of slurmstepd's error; then the two lines may stand in any order."""
+    refusal = fact(f"slurmstepd: error: execve(): python: {reason}", kind="scheduler", component="slurm", offset=90)
+    end = replace(exited(1, code, offset=10), component="slurm")
+    assert len(group_unknown([end, refusal], MatchedFacts(known=frozenset({1})))) == groups
+
+
+def test_a_wrapper_is_a_failure_only_where_no_other_says_why() -> None:
+    """`rank 4 failed` of the job's own framework joins no causes; alone it is all that is known."""
+    wrapper, inner = raised("job.TaskFailed: rank 4 failed", 0), raised("ValueError: bad row", 4)
+    wrapper = replace(wrapper, fields={**wrapper.fields, "message": "rank 4 failed"})
+    assert list(group_unknown([wrapper, inner], NOTHING).values()) == [[inner]]
+    assert list(group_unknown([wrapper], NOTHING).values()) == [[wrapper]]
+    assert list(group_unknown([wrapper, exited(0, 1)], NOTHING).values()) == [[wrapper]]
+    known = replace(inner, source="other.log")
+    assert group_unknown([wrapper, known], MatchedFacts(frozenset({1}), frozenset({1}))) == {}
+
+
+def test_the_last_line_of_an_exception_is_no_message_of_an_exit() -> None:
+    """The ending repeats the exception of rank 0; how rank 1 ended stays a bare status."""
+    ended = exited(1, 1)
+    detail = EndingDetail("exception", "Python", "strong", ended.offset)
+    ending = fact("ValueError: bad row", kind="ending", offset=ended.offset, detail=detail)
+    groups = group_unknown([raised("ValueError: bad row", 0), ended, ending], NOTHING)
+    assert [ended] in groups.values()
+    groups = group_unknown([raised("KeyError: 'x'", 0), ended, ending], NOTHING)
+    assert [ended, ending] in groups.values()

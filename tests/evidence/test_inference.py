@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triage.evidence.inference import make_inferences
+from triage.evidence.inference import make_inferences, may_end_early
 from triage.model.details import InferenceDetail
 from triage.model.evidence import Evidence, Origin
 
@@ -33,3 +33,9 @@ def test_the_detail_has_the_parts_with_their_types() -> None:
     (one,) = make_inferences("never-joined", [3], "rank 3 never joined", BASIS, waiting=(0, 1))
     assert one.detail == InferenceDetail("never-joined", "measured", "message", (0, 1), "stalled")
     assert one.fields["waiting"] == "0,1"
+
+
+def test_calls_with_one_root_may_end_early() -> None:
+    """A rank that only gives or forwards is done while others wait; calls in which all depend on all are not."""
+    assert all(map(may_end_early, ("broadcast", "broadcast_object_list", "REDUCE", "gather_object", "SCATTER")))
+    assert not any(map(may_end_early, ("all_reduce", "reduce_scatter", "ALLGATHER", "barrier", "")))

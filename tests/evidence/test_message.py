@@ -40,6 +40,7 @@ def test_nccl_warnings_carry_their_chain() -> None:
             "Nov 21 03:07:45 node1 kernel: NVRM: Xid (PCI:0000:3b:00): 48, An uncorrectable error",
             {"busid": "0000:3b:00", "xid": "48"},
         ),
+        ("dmesg: Xid (PCI:0000:01:00): 31, pid=4512, Ch 00000010", {"busid": "0000:01:00", "xid": "31", "pid": "4512"}),
         (
             "[12345.678901] nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30",
             {"busid": "0000:c1:00.0", "sxid": "20034"},

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.evidence import extract_text
 from triage.model.details import ExceptionDetail
 from triage.model.evidence import Evidence
+from triage.records.tracebacks import CHAINS
 
 
 def exceptions(text: str) -> list[Evidence]:
@@ -311,3 +314,64 @@ step 4
     assert fact.text.splitlines()[1:3] == ["/job:jax_worker/replica:0/task:3", "/job:jax_worker/replica:0/task:6"]
     assert "/tensorflow.CoordinationService/Barrier:" in fact.text
     assert "step 4" not in fact.text
+
+
+INNER = """\
+Traceback (most recent call last):
+  File "/w/ratio.py", line 4, in ratio
+    raise ValueError(text)
+ValueError: ratio is 0
+"""
+OUTER = """\
+Traceback (most recent call last):
+  File "/w/launch.py", line 9, in run
+    raise TaskFailed(rank)
+job.TaskFailed: rank 4 failed"""
+
+
+def failure_of(text: str) -> Evidence:
+    """Return the one exception that is not secondary."""
+    (fact,) = (
+        fact for fact in exceptions(text) if isinstance(fact.detail, ExceptionDetail) and not fact.detail.secondary
+    )
+    return fact
+
+
+def quoted_in(headline: str) -> str:
+    """Return the outer traceback with the inner one, indented, in its message."""
+    quoted = "".join(f"    {line}\n" for line in INNER.splitlines())
+    return f"{OUTER.replace('rank 4 failed', headline)}\n{quoted}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{INNER}\n{CHAINS[1]}\n\n{OUTER}\n",
+        quoted_in("rank 4 failed, its worker wrote:"),
+        f"{OUTER}:\n{INNER}",
+        f'multiprocessing.pool.RemoteTraceback: \n"""\n{INNER}"""\n\n{CHAINS[1]}\n\n{OUTER}\n',
+    ],
+)
+def test_the_inner_exception_is_the_failure(text: str) -> None:
+    """Joined by a sentence, quoted in the message, or of a process of a pool; with its own frame."""
+    fact = failure_of(text)
+    assert (fact.text, fact.fields["function"]) == ("ValueError: ratio is 0", "ratio")
+
+
+def test_a_message_of_any_lines_does_not_end_a_chain() -> None:
+    """The sentence that joins the exceptions shows where the message ends, within 40 lines."""
+    text = f"{INNER.rstrip()} of:\n\tdetails = none\nend of details\n\n{CHAINS[1]}\n\n{OUTER}\n"
+    assert failure_of(text).text.endswith("details = none\nend of details")
+    noise = "a line of another program\n" * 41
+    assert len(exceptions(f"{INNER}{noise}\n{CHAINS[1]}\n\n{OUTER}\n")) == 2
+
+
+def test_the_fields_of_a_validation_error_belong_to_its_message() -> None:
+    """pydantic names the field in a line of its own, before the reason."""
+    head = 'Traceback (most recent call last):\n  File "/w/a.py", line 4, in parse\n    Spec(**data)\n'
+    (fact,) = exceptions(
+        f"{head}pydantic.ValidationError: 1 validation error for Spec\na -> b\n  not an integer\nthe run ends\n"
+    )
+    assert fact.text.endswith("\na -> b\n  not an integer")
+    (fact,) = exceptions(f"{head}ValueError: bad spec\na -> b\n  not an integer\n")
+    assert fact.text == "ValueError: bad spec"

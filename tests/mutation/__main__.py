@@ -10,12 +10,12 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench import trust
-from tests.mutation.changes import Mutant, sample_mutants
+from tests.mutation.changes import Candidate, Mutant, list_candidates, make_mutant, sample_mutants
 from tests.mutation.report import compute_score, read_equivalent, summarize, write_rooms
 from tests.mutation.trial import Copy, Trial, try_mutants
 
@@ -42,13 +42,21 @@ def try_room(root: Path, room: str, mutants: Sequence[Mutant]) -> tuple[list[Tri
 
 def list_survivors(root: Path, room: str, stored: dict[str, Any]) -> list[Mutant]:
     """Make the survivors of the last run again, from the sources of today."""
-    number = len(list((root / "triage" / room).rglob("*.py"))) * 10_000  # all
     survivors = {(item["path"], item["line"], item["before"], item["after"]) for item in stored["survivors"]}
-    every = sample_mutants(root, root / "triage" / room, number, 0)
-    mutants = [item for item in every if (item.path, item.line, item.before, item.after) in survivors]
+    places = {(path, line) for path, line, _, _ in survivors}
+    paths = sorted({root / path for path, _ in places if (root / path).exists()})
+    candidates = [
+        item for path in paths for item in list_candidates(root, path) if (item.path, item.start[0]) in places
+    ]
+    every = {(item.path, item.line, item.before, item.after): item for item in _make_all(root, candidates)}
+    mutants = [every[key] for key in sorted(survivors) if key in every]
     if len(mutants) != len(survivors):
         raise SystemExit(f"triage/{room} has changed since its survivors were written: run `make mutate ROOM={room}`")
     return mutants
+
+
+def _make_all(root: Path, candidates: Sequence[Candidate]) -> Iterator[Mutant]:
+    return (mutant for item in candidates if (mutant := make_mutant(root, item)) is not None)
 
 
 def try_again(root: Path, rooms: Sequence[str]) -> dict[str, dict[str, Any]]:

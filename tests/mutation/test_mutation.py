@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -128,17 +129,26 @@ def test_a_change_that_never_ends_is_stopped(checkout: Path, tmp_path: Path) -> 
     copy.usual_seconds, copy.wall_seconds = {}, 4.0
     assert copy.try_mutant(mutants["pass"], lines).outcome == "timeout"
     copy.wall_seconds = 60.0
+    copy.close()
     assert copy.run_tests(())[0] == 0
 
 
-def test_the_tests_of_a_line_come_first(checkout: Path, tmp_path: Path) -> None:
-    """Of a line in a function those that run it; of a line that runs at import those that run its file."""
+def test_the_tests_that_can_notice_a_change_run(checkout: Path, tmp_path: Path) -> None:
+    """Of a line in a function those that run the function; of a line that runs at import those that run its file."""
     lines = Copy.make(checkout, tmp_path / "copy", "tiny").measure_baseline().lines
-    numbers = {text.strip(): number for number, text in enumerate(LIMITS.splitlines(), 1)}
-    order = lines.order_tests("triage/tiny/limits.py", numbers["return values[0]"])
-    assert order == ["tests/tiny/test_limits.py::test_pick"]
-    assert len(lines.order_tests("triage/tiny/limits.py", numbers["LIMIT = 3"])) == 4
-    assert lines.order_tests("triage/tiny/other.py", 1) == []
+
+    def choose(text: str, name: str = "limits.py") -> tuple[str, set[str]]:
+        numbers = {line.strip(): number for number, line in enumerate(LIMITS.splitlines(), 1)}
+        path = f"triage/tiny/{name}"
+        function = lines.find_function(path, numbers[text], LIMITS)
+        tests = lines.order_tests(path, numbers[text], function)
+        return function.name if function else "", {test.rpartition("::")[2] for test in tests}
+
+    assert choose("return values[0]") == ("pick", {"test_pick"})
+    assert choose("return -1") == ("pick", {"test_pick"})  # no test runs this line
+    assert choose("LIMIT = 3") == ("", {"test_over", "test_pick", "test_count", "test_that_fails_always"})
+    assert choose('def pick(values: "Sequence[int]") -> int:')[0] == ""
+    assert choose("LIMIT = 3", "other.py") == ("", set())
 
 
 def test_a_damaged_copy_voids_the_outcomes(checkout: Path, tmp_path: Path) -> None:
@@ -279,6 +289,16 @@ def test_an_unknown_room_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no such room: cellar; choose from clusters, " in capsys.readouterr().err
 
 
+def make_mutants_of_lines(path: str, texts: Sequence[str]) -> Iterator[Mutant]:
+    """Yield the mutants of the lines of a module that are part of one of these texts."""
+    lines = (trust.ROOT / path).read_text(encoding="utf-8").split("\n")
+    for candidate in list_candidates(trust.ROOT, trust.ROOT / path):
+        if any(lines[candidate.start[0] - 1].strip() in text for text in texts):
+            mutant = make_mutant(trust.ROOT, candidate)
+            if mutant is not None:
+                yield mutant
+
+
 def test_equivalent_changes_have_a_reason_and_are_still_changes(tmp_path: Path) -> None:
     """Each line has four fields, and its change is one that `make mutate` tries on the code of today."""
     damaged = tmp_path / "equivalent.tsv"
@@ -286,7 +306,8 @@ def test_equivalent_changes_have_a_reason_and_are_still_changes(tmp_path: Path) 
     with pytest.raises(ValueError, match=r"equivalent.tsv:2: write path::scope"):
         read_equivalent(damaged)
     reasons = read_equivalent(EQUIVALENT)
-    paths = {place.partition("::")[0] for place, _, _ in reasons}
-    candidates = [item for path in paths for item in list_candidates(trust.ROOT, trust.ROOT / path)]
-    mutants = (make_mutant(trust.ROOT, candidate) for candidate in candidates)
-    assert set(reasons) - {mutant.change for mutant in mutants if mutant is not None} == set()
+    befores: dict[str, list[str]] = {}
+    for place, before, _ in reasons:
+        befores.setdefault(place.partition("::")[0], []).append(before)
+    mutants = [mutant for path, texts in befores.items() for mutant in make_mutants_of_lines(path, texts)]
+    assert set(reasons) - {mutant.change for mutant in mutants} == set()

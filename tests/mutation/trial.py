@@ -16,17 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from tests.mutation.changes import Mutant
 from tests.mutation.line_tests import LineTests, read_line_tests
 
 Outcome = Literal["killed", "timeout", "survived"]
 PLUGIN = Path(__file__).with_name("order_tests.py")
+SERVER = Path(__file__).with_name("fork_server.py")
 LEFT_OUT = (".git", ".venv*", "build", "dist", "data", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 MEMORY_BYTES = 8 << 30
 # Plugins that are installed and not needed cost each run seconds.
 PLUGINS = ("_hypothesis_pytestplugin", PLUGIN.stem, "no:cacheprovider")
+NOT_APPLIED = 70  # fork_server.py could not change the function in memory
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,7 @@ class Copy:
     wall_seconds: float = 900.0
     skipped: Sequence[str] = ()
     usual_seconds: Mapping[str, float] = field(default_factory=dict)
+    _server: Server | None = None
 
     @classmethod
     def make(cls, source: Path, root: Path, room: str) -> Copy:
@@ -65,7 +68,8 @@ class Copy:
         # A copy of a copy takes its compiled modules: their stamps stay true.
         left_out = [name for name in LEFT_OUT if name != "__pycache__" or not (source / PLUGIN.name).exists()]
         shutil.copytree(source, root, symlinks=True, ignore=shutil.ignore_patterns(*left_out))
-        shutil.copy2(PLUGIN, root / PLUGIN.name)
+        for plugin in (PLUGIN, SERVER):
+            shutil.copy2(plugin, root / plugin.name)
         copy = cls(root, room)
         if (root / "triage" / "catalog" / "load.py").exists():
             command = [sys.executable, "-c", "from triage.catalog.load import load; load((), strict=False)"]
@@ -89,10 +93,23 @@ class Copy:
         results: dict[str, Any] = json.loads((self.root / "results.json").read_text(encoding="utf-8"))
         return results
 
-    def run_tests(self, first: Sequence[str], *options: str, **environment: str) -> tuple[int | None, str]:
-        """Run the room's tests. Returns the exit status, None if the time was up, and the output."""
-        settings: dict[str, Any] = {
-            "first": list(first),
+    def run_tests(self, chosen: Sequence[str], *options: str, **environment: str) -> tuple[int | None, str]:
+        """Run these tests, or all of the room. Returns the exit status, None if the time was up, and the output."""
+        self._prepare({"chosen": list(chosen)})
+        files = sorted({test.partition("::")[0] for test in chosen}) or [f"tests/{self.room}"]
+        return run_group(
+            [*self.command, *options, *files], self.root, {**self.environment, **environment}, self.wall_seconds
+        )
+
+    @property
+    def command(self) -> list[str]:
+        """The command that runs tests, without their paths."""
+        command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in PLUGINS), "--rootdir=.", "-q", "--tb=line"]
+        return [*command, "--hypothesis-seed=0"]
+
+    def _prepare(self, settings: Mapping[str, Any]) -> None:
+        """Write the settings of a run, and remove what the last one left."""
+        common: dict[str, Any] = {
             "skipped": list(self.skipped),
             "cpu_seconds": self.cpu_seconds,
             "memory_bytes": MEMORY_BYTES,
@@ -101,11 +118,8 @@ class Copy:
             "results": str(self.root / "results.json"),
         }
         (self.root / "results.json").write_text('{"failed": [], "seconds": {}}', encoding="utf-8")
-        (self.root / "mutation.json").write_text(json.dumps(settings), encoding="utf-8")
+        (self.root / "mutation.json").write_text(json.dumps({**common, **settings}), encoding="utf-8")
         shutil.rmtree(self.root / ".hypothesis", ignore_errors=True)  # no example of another mutant
-        command = [sys.executable, "-m", "pytest", *(f"-p{name}" for name in PLUGINS), "--rootdir=.", "-q", "--tb=line"]
-        command += ["--hypothesis-seed=0", *options, f"tests/{self.room}"]
-        return run_group(command, self.root, {**self.environment, **environment}, self.wall_seconds)
 
     def measure_baseline(self) -> Baseline:
         """Run the tests without a change. Raises RuntimeError if none runs."""
@@ -120,13 +134,38 @@ class Copy:
         return Baseline(lines, tuple(results["failed"]), time.monotonic() - started)
 
     def try_mutant(self, mutant: Mutant, lines: LineTests) -> Trial:
-        """Run the tests on a mutant: those that run its line first, then all others, until one fails."""
+        """Run the tests that can notice a mutant, or all if none runs it, until one fails."""
         started = time.monotonic()
+        source = (self.root / mutant.path).read_text(encoding="utf-8")
+        function = lines.find_function(mutant.path, mutant.line, source)
+        chosen = lines.order_tests(mutant.path, mutant.line, function)
+        server = self._start_server()
         with self._changed(mutant):
-            first = lines.order_tests(mutant.path, mutant.line)
-            status, _ = self.run_tests(first, "-x", PYTHONDONTWRITEBYTECODE="1")
+            status = self._run_in_fork(server, mutant, chosen) if function else NOT_APPLIED
+            if status == NOT_APPLIED:
+                status, _ = self.run_tests(chosen, "-x", PYTHONDONTWRITEBYTECODE="1")
         seconds = round(time.monotonic() - started, 1)
         return Trial(mutant, judge_status(status), seconds, next(iter(self.read_results()["failed"]), ""))
+
+    def _start_server(self) -> Server:
+        """Return the process that forks, started with the unchanged code."""
+        if self._server is None:
+            self._prepare({"chosen": [], "cpu_seconds": 1 << 30})  # its forks have limits
+            self._server = Server.start(self)
+        return self._server
+
+    def _run_in_fork(self, server: Server, mutant: Mutant, chosen: Sequence[str]) -> int:
+        """Run these tests in a fork of a process that has collected them all. Returns the exit status."""
+        module = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        place = {"path": str(self.root / mutant.path), "module": module}
+        self._prepare({"chosen": list(chosen), "wall_seconds": self.wall_seconds, **place})
+        return server.request()
+
+    def close(self) -> None:
+        """End the process that forks."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
 
     @contextlib.contextmanager
     def _changed(self, mutant: Mutant) -> Iterator[None]:
@@ -141,6 +180,57 @@ class Copy:
         finally:
             path.write_bytes(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that has collected the tests of a room and runs them in forks: fork_server.py."""
+
+    process: subprocess.Popen[bytes]
+    requests: int
+    replies: BinaryIO
+    output: Path
+
+    @classmethod
+    def start(cls, copy: Copy) -> Server:
+        """Start it in an unchanged copy, and wait until it has collected the tests."""
+        (requests, to_requests), (replies, to_replies) = os.pipe(), os.pipe()
+        pipes = {"MUTATION_REQUESTS": str(requests), "MUTATION_REPLIES": str(to_replies)}
+        environment = {**copy.environment, **pipes, "PYTHONDONTWRITEBYTECODE": "1"}
+        output = copy.root / "server.out"
+        with output.open("wb") as out:
+            process = subprocess.Popen(
+                [*copy.command, f"-p{SERVER.stem}", f"--basetemp={copy.root / 'forks'}", f"tests/{copy.room}"],
+                cwd=copy.root,
+                env=environment,
+                pass_fds=(requests, to_replies),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+            )
+        os.close(requests)
+        os.close(to_replies)
+        server = cls(process, to_requests, os.fdopen(replies, "rb"), output)
+        server.read_reply()
+        return server
+
+    def request(self) -> int:
+        """Have the tests run on the change that the settings name. Returns the exit status of the fork."""
+        os.write(self.requests, b"+")
+        return self.read_reply()
+
+    def read_reply(self) -> int:
+        """Read a number that the process writes. Raises RuntimeError if it has ended."""
+        reply = self.replies.readline()
+        if not reply:
+            raise RuntimeError(f"the process that forks has ended:\n{self.output.read_text('utf-8', 'replace')}")
+        return int(reply)
+
+    def close(self) -> None:
+        """Let it end, with its temporary files."""
+        os.close(self.requests)
+        self.process.wait()
+        self.replies.close()
 
 
 def run_group(
@@ -206,6 +296,7 @@ def try_mutants(first: Copy, mutants: Sequence[Mutant], baseline: Baseline, proc
         yield from pool.map(try_one, mutants)
     while not copies.empty():
         copy = copies.get()
+        copy.close()
         status, output = copy.run_tests(())
         if status != 0:
             raise RuntimeError(f"the tests fail in {copy.root} without a change; the outcomes are void:\n{output}")

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from tests.plog_jobs.writing import WORLD, Answer, PlogJob
+from dataclasses import dataclass
+
+from triage.testing.plogs import WORLD, PlogJob, PlogTask
 
 ABSENT = ("torch.rank-never-joined",)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the files allow to be known.
+
+    roots: the signatures of which one must be the root; empty: the verdict is `unknown`
+    ranks: the suspects, exactly
+    limits: least and most confidence; `mentions`: what the reasons or the title must contain
+    """
+
+    roots: tuple[str, ...]
+    ranks: tuple[int, ...]
+    limits: tuple[float, float] = (0.0, 1.0)
+    mentions: tuple[str, ...] = ()
+
+
 HANDLED = 0.8  # a suspect that is only absent, or that a wait chain ends at, is never surer
 
 
@@ -24,7 +43,7 @@ def notify_chain() -> tuple[PlogJob, Answer]:
     for rank in range(8):
         job.enter_group(rank)
     for rank, peer in {0: 3, 1: 0, 2: 1, 3: 5, 4: 5, 7: 4}.items():
-        job.miss_notify(rank, at=1900 + rank * 0.2, peer=peer)
+        job.miss_notify(rank, PlogTask(peer=peer), at=1900 + rank * 0.2)
     return job, Answer(ABSENT, (5,), (0.3, HANDLED), ("rank 5",))
 
 
@@ -34,7 +53,7 @@ def notify_cycle() -> tuple[PlogJob, Answer]:
     for rank in range(4):
         job.enter_group(rank)
     for rank, peer in {0: 1, 1: 0, 2: 1, 3: 2}.items():
-        job.miss_notify(rank, at=1900 + rank * 0.2, peer=peer)
+        job.miss_notify(rank, PlogTask(peer=peer), at=1900 + rank * 0.2)
     return job, Answer((), (0, 1), (0.0, 0.5), ("wait for each other",))
 
 
@@ -128,7 +147,7 @@ def other_operation() -> tuple[PlogJob, Answer]:
     for rank in range(4):
         job.enter_group(rank)
         name = "AllGather" if rank == 2 else "AllReduce"
-        job.miss_notify(rank, at=1900 + rank * 0.1, tag=f"{name}_{WORLD}")
+        job.miss_notify(rank, PlogTask(tag=f"{name}_{WORLD}"), at=1900 + rank * 0.1)
     roots = ("torch.collective-order-mismatch", "torch.rank-conditional-collective", "torch.extra-collective")
     return job, Answer((*roots, "hccl.argument-mismatch"), (2,), (0.4, 0.95), ("AllGather",))
 
@@ -160,9 +179,9 @@ def smallest_index() -> tuple[PlogJob, Answer]:
     job = PlogJob(8)
     for rank in range(8):
         job.enter_group(rank)
-        job.miss_notify(rank, at=1900 + rank * 0.1, index=20 if rank == 5 else 21)
+        job.miss_notify(rank, PlogTask(index=20 if rank == 5 else 21), at=1900 + rank * 0.1)
     roots = (*ABSENT, "torch.lagging-rank", "torch.extra-collective", "torch.rank-conditional-collective")
-    return job, Answer((*roots, "torch.collective-order-mismatch"), (5,), (0.3, 0.9), ("index",))
+    return job, Answer((*roots, "torch.collective-order-mismatch"), (5,), (0.3, 0.9), ("#20",))
 
 
 def half_silent() -> tuple[PlogJob, Answer]:
@@ -202,9 +221,9 @@ def two_groups() -> tuple[PlogJob, Answer]:
     for rank in (4, 5):
         job.enter_group(rank, group, rank - 4, 2)
     for rank in (0, 1, 2, 3, 7):
-        job.miss_notify(rank, at=1900 + rank * 0.1, peer=4)
-    job.miss_notify(6, at=1900.5, peer=7)
-    job.miss_notify(4, at=1901, peer=1, tag=f"AllGather_{group}", group=group, member=0, size=2)
+        job.miss_notify(rank, PlogTask(peer=4), at=1900 + rank * 0.1)
+    job.miss_notify(6, PlogTask(peer=7), at=1900.5)
+    job.miss_notify(4, PlogTask(peer=1, tag=f"AllGather_{group}", group=group, member=0, size=2), at=1901)
     return job, Answer(ABSENT, (5,), (0.3, HANDLED), ("rank 5",))
 
 

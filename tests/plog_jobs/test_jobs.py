@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import triage
-from tests.plog_jobs.jobs import OPEN, SET_ASIDE
-from tests.plog_jobs.writing import Answer, PlogJob
+from tests.plog_jobs.jobs import OPEN, SET_ASIDE, Answer
+from triage.testing.plogs import PlogJob
 
 JOBS = (*OPEN, *SET_ASIDE)
 

@@ -85,3 +85,56 @@ def test_thousands_of_hosts_are_compared_with_the_reference_only() -> None:
     clocks = clocks_of(ahead, events=10)
     assert clocks.reference == "node0000"
     assert {host: clock.ahead for host, clock in clocks.by_host.items()} == ahead
+
+
+@pytest.mark.parametrize(
+    ("differences", "uncertainty"),
+    [([5.0], 2.0), ([5.0, 9.0], 4.0), ([5.0, 5.0, 9.0], 1.0), ([3.0, 5.0, 9.0], 6.0)],
+)
+def test_the_uncertainty_is_the_scatter(differences: list[float], uncertainty: float) -> None:
+    """Of fewer than three events their whole range, at least two seconds; else three times the median deviation."""
+    clocks = HostClocks()
+    for number, difference in enumerate(differences):
+        clocks.add_event(f"step {number}", "node1", 100.0)
+        clocks.add_event(f"step {number}", "node2", 100.0 + difference)
+    clocks.estimate()
+    assert clocks.by_host["node2"].uncertainty == uncertainty
+    assert clocks.by_host["node2"].events == len(differences)
+
+
+@pytest.mark.parametrize(("ahead", "seconds"), [(3.0, 0.0), (3.1, 3.0), (-3.0, 0.0), (-3.6, -4.0)])
+def test_a_clock_is_wrong_beyond_its_uncertainty(ahead: float, seconds: float) -> None:
+    """And beyond the two seconds that whole seconds may differ by."""
+    assert clocks_of({"node1": 0.0, "node2": ahead}).seconds_ahead("node2") == seconds
+    assert clocks_of({"node1": 0.0, "node2": ahead}).seconds_ahead(None) == 0.0
+
+
+@pytest.mark.parametrize(("later", "is_one"), [(30.0, True), (30.5, False)])
+def test_two_times_within_half_a_minute_are_one_event(later: float, is_one: bool) -> None:
+    """Several ranks of a host log a step; a step number that comes again much later is another event."""
+    clocks = HostClocks()
+    for time in (100.0, 100.0 + later):
+        clocks.add_event("step 1", "node1", time)
+    clocks.add_event("step 1", "node2", 110.0)
+    clocks.estimate()
+    assert bool(clocks.by_host) is is_one
+
+
+def test_the_reference_shares_most_events() -> None:
+    """An event of three hosts counts more than one of two."""
+    clocks = HostClocks()
+    for event, hosts in (("a", "pq"), ("b", "pq"), ("c", "qrz"), ("d", "rz"), ("e", "rz"), ("f", "rz")):
+        for host in hosts:
+            clocks.add_event(event, host, 100.0)
+    clocks.estimate()
+    assert clocks.reference == "r"
+    assert clocks.by_host["r"].events == 10
+
+
+def test_an_event_without_a_host_or_a_time_is_ignored() -> None:
+    """It can be compared with nothing."""
+    clocks = HostClocks()
+    for host, time in (("node1", 100.0), (None, 100.0), ("node2", None)):
+        clocks.add_event("a", host, time)
+    clocks.estimate()
+    assert (clocks.reference, clocks.by_host) == (None, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.model.evidence import Origin
 from triage.ranks.conflicts import find_conflicts
 from triage.ranks.identity import JobMap
@@ -87,3 +89,70 @@ def test_clock_skew_is_reported() -> None:
     assert "from 5 common events" in message
     assert job.with_corrected_time(Origin(host="node2.cluster", time=28900.0)).time == 100.0
     assert job.with_corrected_time(Origin(host="node1", time=100.0)).time == 100.0
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_zone"),
+    [(1699.0, False), (1701.0, False), (1799.0, True), (1802.0, False), (-3600.0, True), (9.0, False)],
+)
+def test_half_hours_apart_are_another_time_zone(seconds: float, is_zone: bool) -> None:
+    """Within the uncertainty of a second."""
+    job = JobMap()
+    for step in range(5):
+        job.clocks.add_event(f"step {step}", "node1", 10_000.0 + step)
+        job.clocks.add_event(f"step {step}", "node2", 10_000.0 + seconds + step)
+    job.resolve()
+    [(_, message)] = warnings_of(job)
+    assert ("(another time zone)" in message) is is_zone
+    assert f"{abs(seconds):.0f} s {'ahead of' if seconds > 0 else 'behind'} node1" in message
+
+
+def test_one_common_event_is_in_the_singular() -> None:
+    """`from 1 common event`."""
+    job = JobMap()
+    job.clocks.add_event("step", "node1", 100.0)
+    job.clocks.add_event("step", "node2", 900.0)
+    job.resolve()
+    assert "from 1 common event);" in warnings_of(job)[0][1]
+
+
+@pytest.mark.parametrize(("count", "end"), [(5, "is ranks 8-9"), (6, "; and 1 more")])
+def test_five_contradictions_are_named(count: int, end: str) -> None:
+    """Of more only their number."""
+    pids = [("x", Origin(rank=2 * n + one, host="n1", pid=40 + n)) for n in range(count) for one in (0, 1)]
+    [(_, message)] = warnings_of(job_of(*pids))
+    assert message.endswith(end)
+    assert message.count("process") == 5
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_conflict"), [((None, "n2"), True), (("n1", None), True), (("n1", "n2"), False), (("n1", "n1"), True)]
+)
+def test_a_pid_is_of_two_processes_only_on_known_hosts(hosts: tuple[str | None, str | None], is_conflict: bool) -> None:
+    """A rank whose host is unknown may be on the same host."""
+    job = job_of(*(("x", Origin(rank=rank, host=host, pid=41)) for rank, host in enumerate(hosts)))
+    assert bool(warnings_of(job)) is is_conflict
+
+
+def test_local_ranks_of_a_file_without_a_host_are_no_contradiction() -> None:
+    """It may hold the lines of several nodes."""
+    assert not warnings_of(job_of(("x", Origin(rank=0, local_rank=0)), ("x", Origin(rank=1, local_rank=0))))
+
+
+@pytest.mark.parametrize(("rank", "is_conflict"), [(7, False), (8, True)])
+def test_the_highest_rank_is_below_the_world_size(rank: int, is_conflict: bool) -> None:
+    """Rank 8 of 8 does not exist."""
+    job = job_of(*(("x", Origin(rank=one)) for one in (*range(7), rank)))
+    job.sizes.add(8)
+    assert ("identity-conflict" in dict(warnings_of(job))) is is_conflict
+
+
+@pytest.mark.parametrize(("least", "is_zone"), [(1650.0, True), (1649.0, False)])
+def test_a_time_zone_is_at_least_1700_seconds_apart(least: float, is_zone: bool) -> None:
+    """However uncertain the difference is: no difference is a time zone of none."""
+    job = JobMap()
+    for step, difference in enumerate((least, least + 102.0)):
+        job.clocks.add_event(f"step {step}", "node1", 10_000.0)
+        job.clocks.add_event(f"step {step}", "node2", 10_000.0 + difference)
+    job.resolve()
+    assert ("(another time zone)" in warnings_of(job)[0][1]) is is_zone

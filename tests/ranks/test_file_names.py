@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.model.evidence import Origin
-from triage.ranks.file_names import FILE_NAMINGS, FileNaming, is_process_snapshot, parse_file_name
+from triage.ranks.file_names import FILE_NAMINGS, FileNaming, find_root, is_process_snapshot, parse_file_name
 
 CASES = {
     "gpu0.log": Origin(),
@@ -61,6 +61,9 @@ CASES = {
     "dmesg-5.15.0.log": Origin(),
     "dmesg-20260610T12.log": Origin(),
     "kernel/6.log": Origin(),
+    "10.0.0.2/log/run/plog/plog-412_20250619174241117.log": Origin(host="10.0.0.2", pid=412),
+    "8.0.0.100/train.log": Origin(),
+    "1.12.0.7.1/train.log": Origin(),
     "run-17/dmesg.txt": Origin(),
     "2026-06-10/journalctl-k.log": Origin(),
     "logs/dmesg.txt": Origin(),
@@ -120,3 +123,34 @@ def test_snapshots_of_a_process_are_detected() -> None:
         is_process_snapshot(name, b"Name: step 3\n")
         for name in ("rank3.txt", "stdout.txt", "status.log", "status.txt", "node1/stderr.log", "laptop.txt")
     )
+
+
+@pytest.mark.parametrize(
+    ("paths", "names", "root"),
+    [
+        ([], (), ""),
+        (["/data/a", "logs/b"], (), ""),
+        (["logs/a", "/data/b"], (), ""),
+        (["/data/job/a", "/data/job/b"], (), "/data/job"),
+        (["./logs/"], (), "./logs"),
+        (["logs/rank_3.log"], ("logs/rank_3.log",), "logs"),
+        (["logs/rank_3"], ("logs/rank_3/out.log",), "logs/rank_3"),
+    ],
+)
+def test_the_root_is_what_all_given_paths_share(paths: list[str], names: tuple[str, ...], root: str) -> None:
+    """Nothing where one of them is absolute and another is not; the name of a given file counts."""
+    assert find_root(paths, names) == root
+
+
+@pytest.mark.parametrize(
+    ("name", "root", "rank"),
+    [
+        ("/data/rank_3/job.log", "/data/rank_3", None),
+        ("/data/rank_3/rank_5.log", "/data/rank_3", 5),
+        ("/data/rank_3/job.log", "/other/longer/path", 3),
+        ("rank_3.log", "", 3),
+    ],
+)
+def test_a_name_within_the_root_says_nothing(name: str, root: str, rank: int | None) -> None:
+    """It is that of all files."""
+    assert parse_file_name(name, root).rank == rank

@@ -52,6 +52,15 @@ def test_text_that_looks_like_a_prefix_is_text(lines: list[str]) -> None:
     assert detect_table(lines) in (BY_START, UNLABELLED)
 
 
+@pytest.mark.parametrize(("count", "is_host"), [(8, True), (7, False)])
+def test_a_program_names_itself_before_a_line_of_a_host(count: int, is_host: bool) -> None:
+    """One host, and one line of wandb behind no prefix: pdsh's where hosts stand before far more lines."""
+    table = detect_table(["wandb: Tracking run", *(f"worker-31: step {number}" for number in range(count))])
+    origin = parse_prefix("worker-31: step 3", 2026, table).origin
+    assert (origin.host == "worker-31") is is_host
+    assert parse_prefix("wandb: Tracking run", 2026, table).origin.host is None
+
+
 def test_an_item_of_a_list_is_not_a_label() -> None:
     """`0: ` is srun's label in a file where many lines have one, and in a very short file."""
     ordinary = [f"step {step}" for step in range(40)]
@@ -139,3 +148,19 @@ def test_a_stamp_before_some_lines_is_a_programs() -> None:
     """One line without it is enough: what follows a program's stamp may look like a launcher's prefix."""
     lines = [f"2026-07-28 18:21:57 {line}" for line in (*REPLICAS, FRAME)]
     assert detect_table([*lines, "  File"]) in (BY_START, UNLABELLED)
+
+
+@pytest.mark.parametrize(("count", "others", "is_common"), [(4, 0, True), (3, 0, False), (6, 4, True), (5, 5, False)])
+def test_most_lines_have_a_file_prefix(count: int, others: int, is_common: bool) -> None:
+    """Four lines at least, and six of ten."""
+    lines = [f"node{number % 2}: step {number}" for number in range(count)] + ["loading the data"] * others
+    assert (detect_table(lines) is not BY_START) is is_common
+
+
+@pytest.mark.parametrize(
+    ("lines", "labelled", "is_label"), [(11, 2, True), (12, 2, False), (15, 3, True), (16, 3, False)]
+)
+def test_every_fifth_line_has_a_label(lines: int, labelled: int, is_label: bool) -> None:
+    """In a file of twelve lines or more."""
+    texts = [f"{number}: step" for number in range(labelled)] + ["loading the data"] * (lines - labelled)
+    assert detect_table(texts) is (BY_START if is_label else UNLABELLED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from triage.model.evidence import Origin
@@ -292,3 +293,133 @@ def test_the_known_address_of_a_host_tells_its_processes_apart() -> None:
     job.resolve()
     assert job.complete("x", Origin(pid=93, host="10.0.1.10")).rank == 0
     assert job.complete("x", Origin(pid=93, host="10.0.1.11")).rank == 3
+
+
+def test_a_gpu_gives_its_rank() -> None:
+    """By NCCL's address on a host; without a host only where one host has a GPU there. Device 0 counts too."""
+    job = JobMap()
+    for rank, (host, bus) in enumerate((("n1", "1b000"), ("n1", "9b000"), ("n2", "9b000"))):
+        job.learn_member(CommunicatorMember("x", Origin(pid=40 + rank, host=host), rank, 3, bus))
+    job.learn_member(CommunicatorMember("x", Origin(pid=50), 0, 2, "aa000"))
+    job.resolve()
+    assert [job.rank_of_gpu(host, "0000:9b:00.0") for host in ("n1", "n2.cluster", "n3", None)] == [1, 2, None, None]
+    assert job.rank_of_gpu(None, "0000:1b:00") == 0
+    assert job.rank_of_gpu(None, "0000:aa:00") is None
+
+
+def test_the_ranks_of_a_very_large_world_are_not_listed() -> None:
+    """131,072 are."""
+    for size, count in ((1 << 17, (1 << 17) - 1), ((1 << 17) + 1, 0)):
+        job = job_of(("x", Origin(rank=0)))
+        job.sizes.add(size)
+        assert len(job.missing_ranks()) == count
+
+
+def test_a_process_that_another_one_lists_is_placed() -> None:
+    """`ps` names its pid and local rank, other lines the rank of this local rank."""
+    job = job_of(("x", Origin(rank=9, local_rank=1, host="n2")))
+    job.learn_process("ps.txt", Origin(local_rank=1, host="n2", pid=77))
+    job.learn_process("ps.txt", Origin(host="n2", pid=78))
+    job.resolve()
+    assert job.complete("x", Origin(pid=77, host="n2")).rank == 9
+    assert job.complete("x", Origin(pid=78, host="n2")).rank is None
+
+
+def test_the_pid_in_the_prefix_of_a_source_is_that_of_its_writer() -> None:
+    """Two hosts have the same pid; in each file it is another rank."""
+    job = job_of(("a.log", Origin(rank=0, pid=81)), ("b.log", Origin(rank=1, pid=81)))
+    job.learn_writer("a.log", "", 81, 0)
+    job.learn_writer("b.log", "", 81, 1)
+    job.learn_writer("b.log", "", None, 5)
+    job.learn_writer("c.log", "", 82, None)
+    job.resolve()
+    assert [job.complete(name, Origin(pid=81)).rank for name in ("a.log", "b.log", "c.log")] == [0, 1, None]
+    assert job.place("b.log", Origin(pid=81))[1] == "pid"
+    assert job.place("c.log", Origin(pid=82)) == (Origin(pid=82), "")
+
+
+@pytest.mark.parametrize(
+    ("pods", "local_ranks", "rank"),
+    [(("train-0", "train-1"), (0, 1), 3), (("train-0", "train-1"), (0, 2), None), (("gpu17", "gpu18"), (0, 1), None)],
+)
+def test_pods_with_equal_local_ranks_are_a_world(
+    pods: tuple[str, ...], local_ranks: tuple[int, ...], rank: int
+) -> None:
+    """Where no line states its size: an operator numbers its pods in the order of the ranks."""
+    job = JobMap()
+    for pod in pods:
+        for local in local_ranks:
+            job.learn("pods.log", Origin(local_rank=local, host=pod))
+    job.resolve()
+    assert job.complete("pods.log", Origin(local_rank=1, host=pods[1])).rank == rank
+
+
+def test_a_node_is_stated_by_its_lines() -> None:
+    """Its index, its size and the number of nodes; what a line does not say counts for nothing."""
+    job = JobMap()
+    job.learn_node("n2.log", "n2", 1, 4, 2)
+    job.learn_node("n1.log", "n1", 0, -1, -1)
+    job.learn_node("x.log", "n3", -1, 0, 0)
+    assert (job.nodes.sizes, job.nodes.counts) == ({4}, {2})
+    assert dict(job.nodes.stated) == {"n2": {1}, "n1": {0}}
+
+
+def test_ranks_and_hosts_are_sorted() -> None:
+    """A host with several names has one."""
+    job = job_of(
+        ("x", Origin(rank=3, host="n2")), ("x", Origin(rank=1, host="n2.cluster")), ("x", Origin(rank=2, host="n1"))
+    )
+    assert job.ranks_by_host() == {"n1": (2,), "n2": (1, 3)}
+    assert (job.knows_local_ranks(), job_of(("x", Origin(rank=3, local_rank=0))).knows_local_ranks()) == (False, True)
+
+
+def test_a_stated_time_is_corrected_by_the_clock_of_its_host() -> None:
+    """Only of a host whose clock is known to be wrong, and of a line with a host and a time."""
+    job = JobMap()
+    for step in range(5):
+        job.clocks.add_event(f"step {step}", "n1", 100.0 + step)
+        job.clocks.add_event(f"step {step}", "n2", 160.0 + step)
+    job.resolve()
+    assert job.with_corrected_time(Origin(host="n2", time=160.0)).time == 100.0
+    for origin in (Origin(host="n1", time=100.0), Origin(time=160.0), Origin(host="n2")):
+        assert job.with_corrected_time(origin) is origin
+
+
+def test_a_rank_in_a_name_is_more_direct_than_its_task() -> None:
+    """A folder says `rank1`, whatever the scheduler numbered."""
+    names = ("rank1/log-job_12_0.out", "rank0/log-job_12_1.out")
+    job = job_of(*((name, Origin()) for name in names))
+    job.sizes.add(2)
+    job.resolve()
+    assert [job.complete(name, Origin()).rank for name in names] == [1, 0]
+
+
+def test_what_a_doubtful_name_joined_is_forgotten() -> None:
+    """Rank 9 of 2: its pid, its local rank and its host are those of no rank."""
+    job = job_of(("job.log", Origin(rank=0)), ("job.log", Origin(rank=1)))
+    job.sizes.add(2)
+    job.learn("exp_rank9.log", Origin(pid=412, host="n1", local_rank=1))
+    job.resolve()
+    assert (job.ranks, job.by_pid.get(412), job.hosts.get(9), job.by_local.get(("n1", 1))) == (
+        {0, 1},
+        set(),
+        set(),
+        set(),
+    )
+    assert job.complete("exp_rank9.log", Origin()).rank is None
+
+
+def test_hosts_in_prefixes_are_several_hosts() -> None:
+    """Where no line names a rank: local rank 0 of two hosts is not rank 0 twice."""
+    job = job_of(("x", Origin(host="n1", local_rank=0)), ("x", Origin(host="n2", local_rank=1)))
+    assert not job.is_one_host()
+    assert job_of(("x", Origin(host="n1", local_rank=0)), ("x", Origin(host="n1", local_rank=1))).is_one_host()
+
+
+def test_the_only_rank_of_a_host_wrote_its_lines() -> None:
+    """Where every rank has its own."""
+    job = job_of(("x", Origin(rank=0, host="n1")), ("x", Origin(rank=1, host="n2")))
+    job.sizes.add(2)
+    job.resolve()
+    assert job.place("y", Origin(host="n2.cluster")) == (Origin(rank=1, host="n2.cluster"), "only rank on its host")
+    assert job.place("y", Origin()) == (Origin(), "")

@@ -8,9 +8,20 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import PLAIN, detect_layout
-from triage.ranks.log_wrappers import LOG_WRAPPERS, LogWrapper, json_forms, unescape_json, unwrap_json, with_json_forms
-from triage.ranks.prefix import parse_prefix
+from triage.ranks.log_wrappers import (
+    LOG_WRAPPERS,
+    LogWrapper,
+    detect_wrapper,
+    is_journal_export,
+    json_forms,
+    unescape_json,
+    unwrap_json,
+    unwrap_line,
+    with_json_forms,
+)
+from triage.ranks.prefix import ParsedLine, parse_prefix
 from triage.records.text import Line, Text
 
 TEXTS = st.text(st.characters(exclude_characters="\n\r\0\x1b", exclude_categories=["Cs"]), max_size=30)
@@ -176,3 +187,131 @@ def test_a_prefix_stands_before_json_and_other_lines(messages: int) -> None:
     assert layout.wrapper == "json"
     assert parse_prefix(others[3], table=layout.table).origin.rank == 3
     assert parse_prefix(json_lines[0], table=layout.table).text.startswith("{")
+
+
+def read_record(**fields: object) -> ParsedLine:
+    """Return what a JSON record with these fields says."""
+    messages = unwrap_json(parse_prefix(json.dumps({"message": "x", **fields})), 2026)
+    assert messages is not None
+    return messages[0][1]
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        ("2026-11-21T03:07:45Z", 1_795_230_465.0),
+        (1795230465, 1_795_230_465.0),
+        (1795230465.5, 1_795_230_465.5),
+        (1795230465500, 1_795_230_465.5),
+        ("1795230465500000", 1_795_230_465.5),
+        ("1795230465500000000", 1_795_230_465.5),
+        (17952304655, None),
+        ("soon", None),
+    ],
+)
+def test_times_of_records_are_read(value: object, time: float | None) -> None:
+    """With a zone, or as seconds, milliseconds, microseconds or nanoseconds since 1970."""
+    assert read_record(timestamp=value).origin.time == time
+
+
+@pytest.mark.parametrize(
+    ("value", "rank"),
+    [(3, 3), ("3", 3), (999999999, 999999999), (9999999999, None), (-1, None), ("x", None), (1.5, None)],
+)
+def test_ranks_of_records_are_read(value: object, rank: int | None) -> None:
+    """Whole numbers of at most nine digits."""
+    assert read_record(rank=value).origin.rank == rank
+
+
+def test_the_writer_of_a_record_is_its_process() -> None:
+    """Of the journal, which carries the lines of many; only the record of a program's own logger opens one."""
+    journal = unwrap_json(parse_prefix('{"MESSAGE": "a\\nb", "_PID": "412", "_HOSTNAME": "n1"}'), 2026)
+    assert journal is not None
+    assert [(text, parsed.writer, parsed.opens_record, parsed.origin.host) for text, parsed in journal] == [
+        ("a", "[412]", False, "n1"),
+        ("b", "[412]", False, "n1"),
+    ]
+    program = unwrap_json(parse_prefix('{"message": "a\\nb\\n", "pid": 412}'), 2026)
+    assert program is not None
+    assert [(text, parsed.writer, parsed.opens_record, parsed.origin.pid) for text, parsed in program] == [
+        ("a", "", True, 412),
+        ("b", "", False, 412),
+    ]
+
+
+def test_errors_of_a_record_are_shown_once() -> None:
+    """One that is a part of another one, or equal to an earlier one, is left out; so is an empty one."""
+    fields = {
+        "message": "failed",
+        "error": "boom",
+        "exception": "ValueError: boom",
+        "stack": "ValueError: boom",
+        "err": " ",
+    }
+    messages = unwrap_json(parse_prefix(json.dumps(fields)), 2026)
+    assert messages is not None
+    assert [text for text, _ in messages] == ["failed", "ValueError: boom"]
+
+
+@pytest.mark.parametrize(("stamps", "others", "kind"), [(3, 6, "stamp-behind"), (3, 7, ""), (2, 2, ""), (3, 0, "")])
+def test_stamps_on_lines_of_their_own(stamps: int, others: int, kind: str) -> None:
+    """Three at least, a third of all lines, and not all of them."""
+    lines = ["step"] * others + ["2026-11-21T03:07:45.123Z"] * stamps
+    assert detect_wrapper(lines, BY_START, "\n".join(lines).encode()) == kind
+    assert detect_wrapper(lines[::-1], BY_START, b"") == kind.replace("behind", "before")
+
+
+@pytest.mark.parametrize(("messages", "others", "kind"), [(3, 57, "json-lines"), (3, 58, ""), (2, 2, "")])
+def test_fields_on_lines_of_their_own(messages: int, others: int, kind: str) -> None:
+    """Three messages at least, and one in twenty lines."""
+    lines = ['    "message": "step"'] * messages + ["x"] * others
+    assert detect_wrapper([], BY_START, "".join(f"{line}\n" for line in lines).encode()) == kind
+
+
+def test_the_journal_s_export_format() -> None:
+    """By its cursor or its time at the start of a line."""
+    assert is_journal_export(b"__CURSOR=s=1\n")
+    assert is_journal_export(b"x\n__REALTIME_TIMESTAMP=1\n")
+    assert not is_journal_export(b"x __CURSOR=s=1\n")
+
+
+def test_a_message_of_the_export_format_may_be_binary() -> None:
+    """Then its length stands before it, in eight bytes; its record has the host and the time."""
+    record = b"_HOSTNAME=n1\n_PID=412\n__REALTIME_TIMESTAMP=1795230465500000\nMESSAGE\n"
+    data = b"_HOSTNAME=n0\n\n" + record + b"\x04\0\0\0\0\0\0\0boom\n\n_HOSTNAME=n2\n"
+    offset = data.index(b"\x04")
+    messages = unwrap_line(
+        "export", data[offset : offset + 12], offset, 2026, BY_START, lambda at, size: data[at : at + size]
+    )
+    assert messages is not None
+    [(text, parsed)] = messages
+    assert (text, parsed.origin.host, parsed.origin.pid, parsed.origin.time) == ("boom", "n1", 412, 1_795_230_465.5)
+    for field in (b"_HOSTNAME=n1", b"MESSAGE", b""):
+        assert unwrap_line("export", field, 0, 2026, BY_START, lambda at, size: b"") == []
+    assert unwrap_line("export", b"step 3", 0, 2026, BY_START, lambda at, size: b"") is None
+
+
+def test_pieces_of_docker_are_joined() -> None:
+    """A whole line ends with a newline inside the string; the pieces of the other stream stand between."""
+    piece = '{{"log":"{}","stream":"{}","time":"2026-11-21T03:07:45Z"}}\n'
+    texts = (("a", "stderr"), ("x\\n", "stdout"), ("b\\n", "stderr"), ("c\\n", "stderr"))
+    lines = lines_of("".join(piece.format(*text) for text in texts).encode())
+    assert [(line.parsed.text, line.parsed.origin.stream) for line in lines] == [
+        ("ab", "stderr"),
+        ("x", "stdout"),
+        ("c", "stderr"),
+    ]
+
+
+def test_empty_lines_are_no_stamps() -> None:
+    """They count for neither side."""
+    lines = ["step", "2026-11-21T03:07:45Z", ""] * 3 + [""] * 20
+    assert detect_wrapper(lines, BY_START, b"") == "stamp-behind"
+
+
+def test_json_stands_behind_a_pid_and_a_host_of_its_prefix() -> None:
+    """Where the record has none of its own."""
+    for record, pid, host in (({"message": "x"}, 77, "node1"), ({"message": "x", "pid": 5, "host": "n2"}, 5, "n2")):
+        messages = unwrap_json(parse_prefix(f"Nov 21 03:07:45 node1 train[77]: {json.dumps(record)}"), 2026)
+        assert messages is not None
+        assert (messages[0][1].origin.pid, messages[0][1].origin.host) == (pid, host)

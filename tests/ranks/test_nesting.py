@@ -100,3 +100,12 @@ def test_a_bare_number_before_lines_that_state_other_ranks_is_a_local_rank() -> 
         assert (origin.rank, origin.local_rank) == (None, 1)
     agreeing = f"{steps}[1]:[rank1]: boom\n[0]:rank 5 of 8 is lost\n".encode()
     assert parse_prefix("[1]:step 5", table=detect_layout(agreeing).table).origin == Origin(rank=1)
+
+
+def test_a_bare_number_of_0_agrees_with_any_rank() -> None:
+    """Rank 0 has local rank 0; another number that agrees makes all of them ranks."""
+    steps = "".join(f"[{number}]:step {step}\n" for step in range(4) for number in (0, 1))
+    for stated, local in (("[0]:[rank0]: a\n[1]:[rank5]: b\n", 1), ("[1]:[rank1]: a\n[2]:[rank5]: b\n", None)):
+        origin = parse_prefix("[1]:step 5", table=detect_layout(f"{steps}{stated}".encode()).table).origin
+        assert origin.local_rank == local
+    assert resolve_labels(BY_START, b"[1]:[rank5]: boom\n") is BY_START

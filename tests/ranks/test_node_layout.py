@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.ranks.node_layout import NodeLayout
+from triage.ranks.node_layout import NodeLayout, find_pod_ordinal
 
 
 def resolved(layout: NodeLayout, world: int, names: list[str], pairs: dict[tuple[str, int], set[int]]) -> NodeLayout:
@@ -83,10 +83,84 @@ def test_the_pods_of_one_job_are_in_the_order_of_their_numbers(names: list[str])
     [
         ["train-worker-0", "other-worker-1"],  # two jobs
         ["train-worker-1", "train-worker-2"],  # the first is not there
-        ["train-worker-0", "train-ps-1"],  # two roles
+        ["train-worker-0", "train-ps-1"],  # two jobs, as far as it shows
+        ["train-worker-0", "train-server-1"],  # two roles
+        ["train-master-0", "train-master-1"],  # two first ones
         ["train-worker-0", "gpu17b"],  # no pod
     ],
 )
 def test_other_pods_have_no_order(names: list[str]) -> None:
     """Nobody knows which node they are."""
     assert resolved(NodeLayout(), 8, names, {}).rank_of([names[1]], 2) is None
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(10, True), (11, False)])
+def test_names_of_up_to_ten_nodes_are_their_order(count: int, is_known: bool) -> None:
+    """Of more nodes the numbers are those of the machines in a room."""
+    names = [f"node_{number}" for number in range(count)]
+    rank = resolved(NodeLayout(), 4 * count, names, {}).rank_of([names[1]], 2)
+    assert rank == (6 if is_known else None)
+
+
+def test_names_need_one_shape() -> None:
+    """Numbers of two kinds of names are no order, nor do names count from 2."""
+    assert resolved(NodeLayout(), 8, ["a_node_0", "b_node_1"], {}).index == {}
+    assert resolved(NodeLayout(), 8, ["node_2", "node_3"], {}).index == {}
+    assert resolved(NodeLayout(), 8, ["node_1", "node_3"], {}).index == {}
+
+
+@pytest.mark.parametrize(
+    ("counts", "stated", "expected"),
+    [(set(), {}, False), ({1}, {}, False), ({2}, {}, True), (set(), {"a": {0}}, False)],
+)
+def test_other_nodes_are_stated(counts: set[int], stated: dict[str, set[int]], expected: bool) -> None:
+    """By their number, or by the index of one behind the first."""
+    layout = NodeLayout(counts=counts)
+    layout.stated.update(stated)
+    assert layout.has_other_nodes() is expected
+    layout.stated["b"].add(1)
+    assert layout.has_other_nodes()
+
+
+def test_local_ranks_must_fit_on_a_node() -> None:
+    """Local rank 3 on nodes of two processes is a contradiction; so is another number of nodes."""
+    layout = NodeLayout(sizes={2})
+    layout.stated["gpu7"].add(1)
+    assert resolved(layout, 8, ["gpu7"], {}).rank_of(["gpu7"], 1) is None
+    layout = NodeLayout(sizes={4}, counts={3})
+    layout.stated["gpu7"].add(1)
+    assert resolved(layout, 8, ["gpu7"], {}).rank_of(["gpu7"], 1) is None
+
+
+def test_a_place_with_two_indices_has_none() -> None:
+    """Lines of two agents stand in one file of a host."""
+    layout = NodeLayout(sizes={4}, counts={2})
+    layout.stated["gpu7"] |= {0, 1}
+    assert resolved(layout, 8, ["gpu7"], {}).rank_of(["gpu7"], 1) is None
+    assert resolved(layout, 8, ["gpu7"], {("gpu7", 0): {4}}).rank_of(["gpu7"], 1) == 5
+    assert resolved(layout, 8, ["gpu7"], {("gpu7", 0): {0, 4}}).rank_of(["gpu7"], 1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "pod"),
+    [
+        ("train-worker-3", ("train", "worker", 3)),
+        ("logs/train-3.log", ("train", "", 3)),
+        ("train-3-x7k2p", ("train-#####", "", 3)),
+        ("train-3-x7k2a", None),
+        ("train3", None),
+    ],
+)
+def test_the_names_of_pods(name: str, pod: tuple[str, str, int] | None) -> None:
+    """Job, role and number; the letters behind an indexed one have no vowels."""
+    assert find_pod_ordinal(name) == pod
+
+
+def test_a_world_that_is_no_multiple_of_the_nodes_gives_nothing() -> None:
+    """Ten ranks on four nodes are not two on each."""
+    layout = NodeLayout()
+    places = {f"node_{number}": f"node_{number}" for number in range(4)}
+    layout.resolve(10, places, {0, 1}, {})
+    assert (layout.index, layout.rank_of(["node_1"], 1)) == ({}, None)
+    layout.resolve(8, places, {0, 1}, {})
+    assert layout.rank_of(["node_1"], 1) == 3

@@ -44,3 +44,20 @@ def test_a_device_has_the_ranks_of_its_processes() -> None:
     known = {10: 4}
     placed = place_devices([line], lambda source, origin: Origin(rank=known.get(origin.pid or 0)))
     assert placed == {("10.0.0.1", 5): {4}}
+
+
+def test_a_process_without_a_device_or_a_server_has_no_place() -> None:
+    """Device 0 is one."""
+    source, origin = "n0/run/plog/plog-10_1.log", Origin(pid=10)
+    lines = [NpuProcess(source, origin, address="a"), NpuProcess(source, origin, device=5)]
+    first = NpuProcess(source, origin, address="a", device=0)
+    assert place_devices([*lines, first], lambda *_: Origin(rank=4)) == {("a", 0): {4}}
+    assert place_devices([first], lambda *_: Origin()) == {}
+
+
+def test_a_communicator_needs_two_members() -> None:
+    """One of a single process says nothing of the job; a file without a pid is no process."""
+    assert members(failed(10, 0, size=1)) == {}
+    processes = [failed(10, 0), failed(11, 1), failed(12, 2)]
+    known = list_npu_members(processes, {**SOURCES, "job.log": Origin()}, False)
+    assert {one.origin.pid: one.rank for one in known} == {10: 0, 11: 1, 12: 2}

@@ -179,3 +179,17 @@ def test_a_label_of_srun_stands_before_indented_text_too() -> None:
     """Megatron's lines begin with a blank, so two blanks follow the colon."""
     parsed = parse_prefix("11:  iteration        3/     100 | loss: 1.0")
     assert (parsed.origin.rank, parsed.text) == (11, " iteration        3/     100 | loss: 1.0")
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("2026-11-21 03:07:45     INFO step 3", "INFO step 3"),
+        ("2026-11-21 03:07:45    Step 3", "Step 3"),
+        ("2026-11-21 03:07:45     Pool.get (pool.py:33)", "    Pool.get (pool.py:33)"),
+        ('2026-11-21 03:07:45   File "a.py", line 3, in f', '  File "a.py", line 3, in f'),
+    ],
+)
+def test_the_padding_of_a_level_is_no_indentation(line: str, text: str) -> None:
+    """Behind a timestamp blanks before a level belong to the prefix, and four more before a frame to the frame."""
+    assert parse_prefix(line).text == text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.ranks.separate_groups import ON_ALL_HOSTS, ON_ONE_HOST, Membership, find_separate_groups
+from triage.ranks.separate_groups import Membership, find_separate_groups
 
 Stated = tuple[str, Membership]
 
@@ -48,6 +48,9 @@ def test_a_larger_size_makes_these_parts_of_one_job() -> None:
 def test_prefixes_of_the_launcher_tell_processes_apart() -> None:
     """Two tasks of srun on one host both are rank 0 of 1; one task that says so twice is one process."""
     assert find_separate_groups([stated(0, 1, label="0:"), stated(0, 1, label="1:")], {}, {}) is not None
+    assert (
+        find_separate_groups([stated(0, 1, label="0:", form=1), stated(0, 1, label="1:", form=2)], {}, {}) is not None
+    )
     assert find_separate_groups([stated(0, 1, label="0:", form=1), stated(0, 1, label="0:", form=2)], {}, {}) is None
 
 
@@ -62,10 +65,11 @@ def test_a_restart_is_not_a_second_group() -> None:
     first, again = stated(0, 1, pid=7, time=0.0), stated(0, 1, pid=8, time=5.0, offset=900)
     assert find_separate_groups([first, again], {}, {}) is not None
     assert find_separate_groups([first, again], {"job.log": [500]}, {}) is None
-    assert find_separate_groups([first, again], {"job.log": [950], "other.log": [500]}, {}) is not None
+    for offset in (0, 900, 950):  # the lines themselves, and behind both
+        assert find_separate_groups([first, again], {"job.log": [offset], "other.log": [500]}, {}) is not None
 
 
-@pytest.mark.parametrize(("host", "seconds"), [("a", ON_ONE_HOST), ("b", ON_ALL_HOSTS)])
+@pytest.mark.parametrize(("host", "seconds"), [("a", 30.0), ("b", 300.0)])
 def test_processes_of_one_launch_start_together(host: str, seconds: float) -> None:
     """A process that started later is of another attempt, or of another job."""
     first, later = (stated(0, 1, host=name, pid=7 + (name != "a")) for name in ("a", host))
@@ -105,6 +109,7 @@ def test_processes_that_wrote_lines_are_counted() -> None:
     assert groups is not None
     assert groups.count_processes([("job.", "0:"), ("job.", "0:")]) == 1
     assert groups.count_processes([("job.", "0:"), ("job.", "1:")]) == 2
+    assert groups.count_processes([("other.", ""), ("other.", "")]) == 1
     shared = find_separate_groups([stated(0, 1, time=1.0), stated(0, 1, time=2.0)], {}, {})
     assert shared is not None
     assert shared.count_processes([("job.", "")] * 5) == 2

@@ -93,3 +93,23 @@ def test_any_text_can_be_read(text: str) -> None:
     """No text raises, and a number is read only where the text has one."""
     stated = read_stated_ranks(text + " rank")
     assert not stated.numbers or any(letter.isdigit() for letter in text)
+
+
+def test_only_a_tag_or_a_greeting_names_its_writer() -> None:
+    """Other forms may be about a rank that another one reports; only reports may name several."""
+    tags = {form.name for form in SUBJECTS if form.is_tag}
+    assert tags == {"tag at the start", "tag in brackets", "greeting"}
+    reports = {form.name for form in SUBJECTS if form.may_repeat}
+    assert reports == {"heading of a report", "place of a failure", "subject of a sentence"}
+
+
+def test_a_form_with_two_different_numbers_is_no_clear_statement() -> None:
+    """Nor does a weaker form decide then."""
+    assert read_stated_ranks("boom world_rank=1, world_rank=2: NaN on rank 3").numbers == ()
+    assert read_stated_ranks("boom world_rank=1: NaN on rank 3").numbers == (1,)
+
+
+def test_at_most_4096_ranks_are_read() -> None:
+    """The first ones."""
+    assert read_stated_ranks("failed on ranks 0-4095").numbers == tuple(range(4096))
+    assert read_stated_ranks("failed on ranks 0-4096").numbers == tuple(range(4096))

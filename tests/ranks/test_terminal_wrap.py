@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 import triage
 from triage.ranks.layouts import detect_layout
-from triage.ranks.terminal_wrap import detect_width, find_joined_lines
+from triage.ranks.terminal_wrap import detect_width, find_joined_lines, join_pieces
 from triage.records.text import Text
 
 LOG = [
@@ -102,3 +102,79 @@ def test_every_broken_line_is_yielded(lines: list[str], width: int) -> None:
     data = break_lines(lines, width)
     joined = [text for _, _, text, _ in find_joined_lines(width, data)]
     assert joined == [line for line in lines if len(line) > width]
+
+
+def paste(width: int, full: int, whole: int, *, after: str = "tail of it") -> bytes:
+    """Return a paste with so many broken lines and so many whole ones."""
+    broken = [
+        f"{chr(97 + number)}word".ljust(width, "x") + "\n" + after.replace("tail", "xtail") for number in range(full)
+    ]
+    return "\n".join([*broken, *(f"{chr(65 + number)}ine" for number in range(whole)), ""]).encode()
+
+
+@pytest.mark.parametrize(("width", "is_broken"), [(59, False), (60, True), (400, True), (401, False)])
+def test_terminals_have_60_to_400_columns(width: int, is_broken: bool) -> None:
+    """Others are no terminals."""
+    assert detect_width(paste(width, 4, 4)) == (width if is_broken else 0)
+
+
+@pytest.mark.parametrize(("full", "is_broken"), [(2, False), (3, True)])
+def test_three_lines_must_be_broken(full: int, is_broken: bool) -> None:
+    """Fewer may have this length by chance."""
+    assert detect_width(paste(80, full, 6)) == (80 if is_broken else 0)
+
+
+def test_only_small_sources_are_checked() -> None:
+    """Up to 256 KiB."""
+    data = paste(80, 4, 4)
+    assert detect_width(data + b"\n" * ((1 << 18) - len(data))) == 80
+    assert detect_width(data + b"\n" * ((1 << 18) - len(data) + 1)) == 0
+
+
+@pytest.mark.parametrize(("after", "is_broken"), [("tail", True), ("Traceback (most", False), ("[rank0]: x", False)])
+def test_what_looks_like_a_line_continues_nothing(after: str, is_broken: bool) -> None:
+    """A record, a prefix, a traceback."""
+    lines = [f"{chr(97 + number)}word".ljust(80, "x") + f"\n{after}{number}" for number in range(4)]
+    assert bool(detect_width("\n".join([*lines, "A", "B"]).encode())) is is_broken
+
+
+@pytest.mark.parametrize(("count", "is_whole"), [(200, True), (202, False)])
+def test_long_lines_are_joined_up_to_200_pieces(count: int, is_whole: bool) -> None:
+    """A line of more pieces stays in parts."""
+    data = b"x" * 80 + (b"\n" + b"x" * 80) * (count - 2) + b"\nend\n"
+    whole = join_pieces(80, data[:80], 0, len(data), lambda at, size: data[at : at + size])
+    assert whole is not None
+    assert whole[0].endswith(b"end") is is_whole
+
+
+def full_lines(count: int) -> list[str]:
+    """Return lines of 80 characters that begin differently."""
+    return [f"{chr(97 + number)}word".ljust(80, "x") for number in range(count)]
+
+
+@pytest.mark.parametrize(("count", "is_broken"), [(10, True), (9, False)])
+def test_one_of_ten_may_be_followed_by_a_line(count: int, is_broken: bool) -> None:
+    """By chance a break may stand before a bracket."""
+    pieces = [line for full in full_lines(count - 1) for line in (full, "xtail of it")]
+    data = "\n".join([*pieces, full_lines(count)[-1], "[rank0]: x", *"ABCDEFGHIJ", ""]).encode()
+    assert bool(detect_width(data)) is is_broken
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_broken"), [("A", "B", True), ("xtail 0", "B", False), ("A", "xtail 0", False)]
+)
+def test_what_begins_as_whole_lines_do_continues_nothing(first: str, last: str, is_broken: bool) -> None:
+    """As the first line, or as a line behind a short one."""
+    pieces = [line for full in full_lines(4) for line in (full, "xtail of it")]
+    assert bool(detect_width("\n".join([first, *pieces, "C", last, "D", ""]).encode())) is is_broken
+
+
+def test_broken_lines_have_their_places() -> None:
+    """Start, end, whole text, and pieces; whole lines are left out."""
+    data = b"a\n" + b"b" * 80 + b"\n" + b"c" * 80 + b"\nd\ne\n" + b"f" * 80 + b"\ng"
+    assert [
+        (begin, end, text.strip("bcf"), len(pieces)) for begin, end, text, pieces in find_joined_lines(80, data)
+    ] == [
+        (2, 165, "d", 3),
+        (168, 250, "g", 2),
+    ]

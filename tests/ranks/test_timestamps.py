@@ -108,3 +108,9 @@ def test_a_timestamp_takes_the_zone_of_the_outer_timestamp(quarters: int, delay:
 def test_a_delayed_line_has_the_outer_timestamp() -> None:
     """Seven minutes are not a zone."""
     assert match_time_zone(AT, AT + 420) == AT + 420
+
+
+@pytest.mark.parametrize(("delay", "is_zone"), [(300, True), (301, False), (-300, True), (-301, False)])
+def test_a_line_is_at_most_five_minutes_late(delay: int, is_zone: bool) -> None:
+    """Farther from a quarter of an hour it has the outer time."""
+    assert match_time_zone(AT, AT + 3600 + delay) == (AT + 3600 if is_zone else AT + 3600 + delay)

@@ -279,3 +279,67 @@ def test_the_path_that_a_line_says_is_written(line: str, path: str) -> None:
     """Before or behind the verb; a path that is read, or a rate, is none."""
     (activity,) = read_activity(f"{line}\n".encode(), 0, 2026, one=True)
     assert activity.path == path
+
+
+@pytest.mark.parametrize(
+    ("prefix", "one", "count"), [("", True, 8), ("", False, 60), ("[rank1]: ", True, 3), ("[rank1]: ", False, 3)]
+)
+def test_of_each_writer_the_last_lines_are_read(prefix: str, one: bool, count: int) -> None:
+    """Three of a writer with a label; without labels 60, and 8 if all are of one rank."""
+    lines = [f"{prefix}step {step}" for step in range(90)]
+    activity = read_activity("\n".join(lines).encode(), 0, 2026, one=one)
+    assert [entry.step for entry in activity] == list(range(90 - count, 90))
+
+
+@pytest.mark.parametrize(("later", "is_read"), [(599, True), (600, False)])
+def test_the_last_600_lines_are_searched(later: int, is_read: bool) -> None:
+    """A writer whose last line is above them has no activity."""
+    lines = ["[rank1]: step 7", *(f"[rank0]: step {step}" for step in range(later))]
+    activity = read_activity("\n".join(lines).encode(), 0, 2026)
+    assert (1 in {entry.origin.rank for entry in activity}) == is_read
+
+
+@pytest.mark.parametrize(("text", "is_read"), [("Training finished", True), ("exit codes are listed above", False)])
+def test_above_the_last_lines_only_an_end_is_read(text: str, is_read: bool) -> None:
+    """A line that says that something ended is read however many lines of its writer follow; another is not."""
+    lines = [f"[rank0]: {text}", *(f"[rank0]: step {step}" for step in range(5))]
+    activity = read_activity("\n".join(lines).encode(), 0, 2026)
+    assert [entry.step for entry in activity] == [None, 2, 3, 4][not is_read :]
+
+
+@pytest.mark.parametrize(("later", "is_read"), [(199, True), (200, False)])
+def test_200_lines_are_searched_for_an_end(later: int, is_read: bool) -> None:
+    """Above so many lines with a word like `status`, an end is not looked for any more."""
+    lines = ["[rank0]: Training finished", *(["[rank0]: status unknown"] * later), *(["[rank0]: step 1"] * 3)]
+    assert any(entry.finished for entry in read_activity("\n".join(lines).encode(), 0, 2026)) == is_read
+
+
+def test_64_ends_are_read() -> None:
+    """Of more lines that say that something ended the last ones."""
+    lines = [f"[rank0]: run {run} finished" for run in range(100)]
+    activity = read_activity("\n".join(lines).encode(), 0, 2026)
+    assert len(activity) == 3 + 64
+
+
+def test_with_three_ranks_there_is_a_majority() -> None:
+    """Two ranks are no majority; a rank is silent after more than a minute, not after a minute."""
+    assert find_silent_ranks({0: 100.0, 1: 100.0, 2: 100.0 - SILENCE - 1}, ()) == {2: SILENCE + 1}
+    assert find_silent_ranks({0: 100.0, 1: 100.0, 2: 100.0 - SILENCE}, ()) == {}
+
+
+def test_earlier_activity_is_read_in_pieces() -> None:
+    """A large file is searched backwards a MiB at a time, at most 16 MiB."""
+    lengths: list[int] = []
+
+    def read(_offset: int, length: int) -> bytes:
+        lengths.append(length)
+        return b"x" * length
+
+    assert find_earlier_activity(read, 40 << 20, ["[rank1]:"], 2026) == []
+    assert lengths == [1 << 20] * 16
+
+
+def test_only_a_program_has_the_text_of_its_end() -> None:
+    """Without its numbers, as equal texts are compared; what else a rank wrote last has none."""
+    (end, other) = read_activity(b"Training finished after 40 steps\nstep 3\n", 0, 2026)
+    assert (end.end_text, other.end_text) == ("Training finished after  steps", "")

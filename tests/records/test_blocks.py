@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from triage.records.blocks import FORMS, build_blocks
+from triage.records.text import Text
 
 from .factories import HEADER, block, blocks, text_of
 
@@ -207,6 +208,22 @@ def test_received_signal_includes_its_stack() -> None:
     assert (result.form, list(result.lines)) == ("received-signal", lines)
 
 
+@pytest.mark.parametrize(
+    "frames", [["    0x7fe0922a3f16 (libc.so.6)", "    Pool.get (pool.py:33)"], ["    <module> (a.py:7)"]]
+)
+def test_a_stamp_on_every_line_does_not_cut_a_stack_of_py_spy(frames: list[str]) -> None:
+    """The frames stay indented behind the timestamp that a collector wrote, also those that begin with a capital."""
+    lines = [
+        "Process 8470: python train.py",
+        "Python v3.11.7 (/usr/bin/python3)",
+        "",
+        'Thread 8470 (idle): "MainThread"',
+    ]
+    text = "".join(f"2026-11-21 02:30:00 {line}\n" for line in (*lines, *frames))
+    result = block(text, 'Thread 8470 (idle): "MainThread"')
+    assert (result.form, list(result.lines)) == ("backtrace", [*lines, *frames])
+
+
 def test_a_block_without_a_time_has_the_time_before_it() -> None:
     """Tracebacks have no timestamp: the nearest one before by the same writer is the earliest possible time."""
     trace = f'{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n'
@@ -354,3 +371,114 @@ def test_coloured_prefixes_are_separated() -> None:
     ]
     result = blocks("".join(f"{line}\n" for line in lines), HEADER)
     assert [(list(block.lines), block.origin.pid) for block in result] == [(stacks[0], 41), (stacks[1], 52)]
+
+
+@pytest.mark.parametrize(
+    ("opens", "follows", "most"),
+    [
+        ("terminate called after throwing an instance", "frame #1: f", 80),
+        ("Fatal Python error: Aborted", '  File "a.py", line 1 in f', 400),
+        ("mpirun noticed that process rank 3", "with PID 71", 6),
+        ("MPI_ABORT was invoked on rank 3", "with errorcode 1", 4),
+        ("=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES", "=   EXIT CODE: 9", 5),
+        ("  Process name: [[1,1],3]", "  Exit code:    1", 3),
+        ("EI0006: boom", "        Solution: wait", 30),
+        ("[rank3]:[E1121 03:07:45.123456789 ProcessGroupNCCL.cpp:607] boom", "frame #1: f", 80),
+        ("[n1:77] *** Process received signal ***", "[n1:77] [ 0] libc.so.6(+0x42520)", 80),
+    ],
+)
+def test_a_block_has_at_most_so_many_lines(opens: str, follows: str, most: int) -> None:
+    """Each form has its own limit, and ends before it at a line of another kind."""
+    whole = block("\n".join([opens, *[follows] * (most + 5)]) + "\n", opens)
+    assert len(whole.lines) == most
+    assert len(block("\n".join([opens, follows, "-----", follows]) + "\n", opens).lines) == 2
+
+
+@pytest.mark.parametrize(("others", "count"), [(31, 2), (32, 1)])
+def test_the_chain_of_a_nccl_warning_is_near(others: int, count: int) -> None:
+    """Among the next 32 lines; the lines of another process on the way are skipped."""
+    warning, chain = "n1:41:50 [0] a.cc:50 NCCL WARN boom", "n1:41:50 [0] NCCL INFO misc/socket.cc:55 -> 6"
+    other = "n1:42:51 [1] NCCL INFO misc/socket.cc:55 -> 2"
+    assert len(block("\n".join([warning, *[other] * others, chain]) + "\n", "NCCL WARN").lines) == count
+    assert len(block("\n".join([warning, *[chain] * 30]) + "\n", "NCCL WARN").lines) == 17
+
+
+def test_the_chain_of_a_nccl_warning_is_of_its_process() -> None:
+    """A line that names the pid and is none of NCCL does not end it; one of another rank with this pid is not taken."""
+    warning, chain = "n1:41:50 [0] a.cc:50 NCCL WARN boom", "n1:41:50 [0] NCCL INFO misc/socket.cc:55 -> 6"
+    lines = [warning, "n1:41:50 [0] loads", f"[rank3]: {chain}", chain]
+    assert len(block("\n".join(lines) + "\n", "NCCL WARN").lines) == 2
+    bare = ["NCCL WARN boom", "step 3", "NCCL INFO misc/socket.cc:55 -> 6"]
+    assert len(block("\n".join(bare) + "\n", "NCCL WARN").lines) == 2
+
+
+def test_an_entry_without_its_number_has_its_nearest_fields() -> None:
+    """Five lines above and three below `exitcode`."""
+    fields = [f"  field{number}    : x" for number in range(8)]
+    data = "\n".join([*fields, "  exitcode  : 1 (pid: 70)", *fields]) + "\n"
+    [entry] = blocks(data, "exitcode  : ")
+    assert list(entry.lines) == [*fields[3:], "  exitcode  : 1 (pid: 70)", *fields[:3]]
+
+
+def test_the_settings_of_a_rendezvous_are_one_block() -> None:
+    """At most twelve of them, among the next 60 lines of the agent."""
+    opens, setting = "[default] Rendezvous complete for workers. Result:", "  restart_count=0"
+    assert len(block("\n".join([opens, *[setting] * 20]) + "\n", "Rendezvous complete").lines) == 13
+    for others, count in ((59, 2), (60, 1)):
+        data = "\n".join([opens, *["step 3"] * others, setting]) + "\n"
+        assert len(block(data, "Rendezvous complete").lines) == count
+
+
+def test_the_failures_of_pytest_are_blocks() -> None:
+    """Each with its reason from above, of the same writer, and its exception as the headline."""
+    lines = ["____ test_one ____", "E   ValueError: x", "a.py:3: ValueError", "=== short test summary info ==="]
+    lines += ["FAILED a.py::test_one - ValueError: x", "FAILED a.py::test_two"]
+    other = "[rank1]: E   KeyError: 1"
+    data = "".join(f"[rank0]: {line}\n" for line in lines[:2]) + f"{other}\n"
+    data += "".join(f"[rank0]: {line}\n" for line in lines[2:])
+    first, second = blocks(data, "short test summary info")
+    assert list(first.lines) == [lines[1], lines[2], lines[4]]
+    assert data.encode()[first.headline :].startswith(b"[rank0]: E   ValueError")
+    assert list(second.lines) == [lines[5]]
+
+
+def test_a_reason_is_in_one_block_only() -> None:
+    """A second summary names the test again: its block is the line of the summary, which is its headline."""
+    summary = ["=== short test summary info ===", "FAILED a.py::test_one", "=== 1 failed in 0.1s ==="]
+    data = "\n".join(["____ test_one ____", "E   ValueError: x", *summary, *summary]) + "\n"
+    first, second = blocks(data, "short test summary info")
+    assert (first.lines, second.lines) == (("E   ValueError: x", summary[1]), (summary[1],))
+    assert second.headline == data.rindex("FAILED")
+
+
+@pytest.mark.parametrize(
+    ("frames", "prefix", "is_mixed"), [("ab", "", False), ("aa", "", True), ("aa", "[rank1]: ", False)]
+)
+def test_a_frame_that_repeats_without_a_header_is_of_two_writers(frames: str, prefix: str, is_mixed: bool) -> None:
+    """Where lines name no writer, the same frame twice means that two writers printed this traceback."""
+    lines = [f'{prefix}  File "{name}.py", line 1, in f' for name in frames] + [f"{prefix}ValueError: x"]
+    text = text_of("\n".join(lines) + "\n")
+    [(result, _)] = build_blocks(text, [], [list(text.lines_from(0, text.size))])
+    assert (result.ambiguous or result.writers > 1) is is_mixed
+
+
+def test_the_rank_of_a_block_may_stand_in_a_later_line() -> None:
+    """Where its first line has no prefix and the next ones have a logger's, with the rank."""
+    frame = "2026-11-21 03:07:45 {}#0  0x00007f9ba2a969fc in f () at a.c:7\n"
+    assert block("Segmentation fault\n" + frame.format("[rank2] "), "0x00007f").origin.rank == 2
+    assert block("Segmentation fault\n" + frame.format(""), "0x00007f").origin.rank is None
+
+
+def test_the_time_of_another_writer_is_not_that_of_a_block() -> None:
+    """Even if the ranks of both are unknown."""
+    trace = f'{HEADER}:\n  File "a.py", line 1, in f\nRuntimeError: boom\n'
+    assert block("[default1]:2026-11-21 03:07:45 INFO step 3\n" + trace, HEADER).origin.time is None
+
+
+@pytest.mark.parametrize(("name", "is_dated"), [("rank_3.log", True), ("rank_5.log", False), ("job.log", False)])
+def test_in_the_file_of_a_rank_lines_without_a_rank_are_its_own(name: str, is_dated: bool) -> None:
+    """The program's logger writes no rank there; in another file such a line may be of any rank."""
+    raw = b"2026-11-21 03:07:45 INFO step 3\n[rank3]: NCCL WARN boom\n"
+    text = Text(name, lambda offset, length: raw[offset : offset + length], len(raw), 2026)
+    [(result, _)] = build_blocks(text, [(raw.index(b"[rank3]"), len(raw) - 1, ("boom",), 0)])
+    assert (result.origin.time is not None) is is_dated

@@ -102,3 +102,82 @@ def test_a_failure_in_interleaved_text_is_diagnosed(tmp_path: Path) -> None:
     root = triage.ingest([str(tmp_path)]).root_cause
     assert root is not None
     assert (root.signature, root.count, root.ranks) == ("cuda.out-of-memory", 2, ())
+
+
+def test_three_writers_are_separated() -> None:
+    """Each of them may be anywhere behind the first."""
+    assert deinterleave_text("".join(piece * 3 for piece in ("Trace", "back", " (most", " recent)"))) == (
+        "Traceback (most recent)",
+        3,
+    )
+
+
+@pytest.mark.parametrize("writers", [2, 3, 5, 7, 8])
+def test_the_quick_check_lets_any_number_of_writers_pass(writers: int) -> None:
+    """One of the primes divides it; a line of one writer does not pass."""
+    assert may_be_interleaved(MESSAGES[3].encode() * writers)
+    assert not may_be_interleaved(MESSAGES[3].encode())
+    assert not may_be_interleaved(MESSAGES[3].encode() * 11)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_separated"),
+    [
+        ("abcdefghijkl", True),
+        ("abcdefghijk", False),
+        ("abcdef 12345", True),
+        ("abcde 123456", False),
+        ("abcd abcd 12", True),
+        ("abc abc ab 1", False),
+        ("abcdefghijklmno" * 40, True),
+        ("abcdefghijklmno" * 40 + "z", False),
+    ],
+)
+def test_only_specific_text_is_separated(text: str, is_separated: bool) -> None:
+    """Twelve characters, six letters, four different ones; 1,200 characters with those of all writers."""
+    assert (deinterleave_text(text * 2)[1] > 0) is is_separated
+
+
+@pytest.mark.parametrize(
+    ("length", "may_be"), [(23, False), (24, True), (4800, True), (4801, False)], ids=["23", "24", "4800", "4801"]
+)
+def test_lines_of_other_lengths_are_not_looked_at(length: int, may_be: bool) -> None:
+    """Two writers of twelve characters are the least; four bytes for each of 1,200 characters are the most."""
+    assert may_be_interleaved(b"x" * length) is may_be
+
+
+CHAIN = [
+    "Traceback (most recent call last):",
+    '  File "a.py", line 1, in f',
+    "    run(1)",
+    "KeyError: a",
+    "During handling of the above exception, another exception occurred:",
+    "Traceback (most recent call last):",
+    '  File "b.py", line 2, in g',
+    "    run(2)",
+    "ValueError: b",
+]
+
+
+def count_chains(lines: list[str]) -> list[tuple[int, bool]]:
+    """Return of each traceback in mixed lines how many wrote it, and whether it is ambiguous."""
+    return [(result.writers, result.ambiguous) for result in blocks("\n".join(lines) + "\n", "Traceback (most")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_chain"),
+    [
+        ([line for line in CHAIN for _ in range(2)], True),
+        ([line for line in CHAIN for _ in range(3)], True),
+        ([*CHAIN[:1], *(line for line in CHAIN for _ in range(2))], False),
+        ([line for line in [*CHAIN[:3], *CHAIN[4:5], *CHAIN[3:4], *CHAIN[5:]] for _ in range(2)], False),
+        ([*CHAIN[:2], *CHAIN[6:7] * 2, *CHAIN[:6], *CHAIN[2:6], *CHAIN[7:] * 2], False),
+        ([*CHAIN, *CHAIN[:6], *CHAIN[7:]], False),
+        ([line for line in [*CHAIN, "OSError: c"] for _ in range(2)], False),
+    ],
+    ids=["two", "three", "a third header", "link first", "frame before link", "a frame less", "third end"],
+)
+def test_a_chain_of_several_writers_needs_its_order(lines: list[str], is_chain: bool) -> None:
+    """Each line as often as there are writers, and all of them possible in the order of one traceback."""
+    [*chains] = count_chains(lines)
+    assert (any(writers > 1 and not ambiguous for writers, ambiguous in chains)) is is_chain

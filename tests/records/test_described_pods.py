@@ -53,3 +53,26 @@ def test_pods_and_nodes_are_names_of_one_host() -> None:
     assert next(find_described_pods(text, data, 0)) == DescribedPod("train-worker-1", "gpu-7")
     pairs = find_host_pairs(text, b"", data, 0)
     assert {HostPair("train-worker-0", "gpu-6", True), HostPair("train-worker-1", "gpu-7", True)} <= set(pairs)
+
+
+def test_a_table_needs_its_headings() -> None:
+    """And ends at a line with fewer columns."""
+    assert not list(read_table([]))
+    assert not list(read_table(["POD   NODE", "train-0   gpu-6"]))
+    lines = ["NAME      NODE", "train-0   gpu-6", "Train-1   gpu-7", "train-2   gpu-8", "done", "train-3   gpu-9"]
+    assert [pod.node for pod in read_table(lines)] == ["gpu-6", "gpu-8"]
+
+
+@pytest.mark.parametrize(("count", "most"), [(64, 64), (65, 64)])
+def test_64_descriptions_are_read(count: int, most: int) -> None:
+    """The first ones of a part of a source."""
+    data = "".join(f"Name:   pod-{number}\nNode:   gpu-7\nend\n" for number in range(count)).encode()
+    assert len(list(find_described_pods(text_of(data), data, 0))) == most
+
+
+@pytest.mark.parametrize(("distance", "is_read"), [(1 << 14, True), ((1 << 14) + 1, False)])
+def test_the_name_of_a_pod_stands_near_its_node(distance: int, is_read: bool) -> None:
+    """At most 16 KiB above; a node without a name says nothing here."""
+    name = "Name:   train-0\n"
+    data = f"{name}  {'x' * (distance - len(name) - 3)}\nNode:   gpu-7\n".encode()
+    assert len(list(find_described_pods(text_of(data), data, 0))) == is_read

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import triage
 from triage.model.evidence import Block
 from triage.records.blocks import build_blocks
@@ -101,3 +103,53 @@ def test_a_message_that_goes_on_in_the_next_lines_is_kept(tmp_path: Path) -> Non
     assert fact.fields["message"].endswith('Missing key(s) in it: "a.weight"')
     [block] = headerless_blocks(frame + "ValueError: no loss\n    super().load(state)\n")
     assert len(block.lines) == 3
+
+
+def test_a_rank_before_each_line_is_no_record() -> None:
+    """Lines of two ranks with `[rank1] ` in front are two tracebacks, although they are mixed."""
+    text = """[rank1]   File "/t/a.py", line 4, in f
+[rank2]   File "/t/b.py", line 5, in g
+[rank1]     f.write(x)
+[rank2]     g.read(y)
+[rank1] OSError: [Errno 5] Input/output error
+[rank2] ValueError: no data
+"""
+    one, two = headerless_blocks(text)
+    assert [one.origin.rank, two.origin.rank] == [1, 2]
+    assert one.lines == ('  File "/t/a.py", line 4, in f', "    f.write(x)", "OSError: [Errno 5] Input/output error")
+    assert len(two.lines) == 3
+
+
+FRAME = '  File "a.py", line 1, in f\n'
+
+
+@pytest.mark.parametrize(("between", "is_one"), [("x\n" * 8, True), ("x\n" * 9, False), ("\n" * 20, True)])
+def test_eight_lines_of_others_may_stand_between(between: str, is_one: bool) -> None:
+    """After more the frames are no traceback; empty lines do not count."""
+    assert len(headerless_blocks(f"{FRAME}    g()\n{between}ValueError: a\n")) == is_one
+
+
+@pytest.mark.parametrize("record", ["2026-11-21 03:07:45 INFO step 3", "2026-11-21 03:07:45 ValueError: a"])
+def test_a_record_ends_the_frames(record: str) -> None:
+    """What stands behind it belongs to it."""
+    assert headerless_blocks(f"{FRAME}    g()\n{record}\nValueError: a\n") == []
+
+
+def test_the_message_stands_directly_behind_the_colon() -> None:
+    """Up to a frame, or a line that is left out."""
+    end = "RuntimeError: Error(s) in loading for Net:\n"
+    assert [len(block.lines) for block in headerless_blocks(f"{FRAME}{end}  a\n  b\n{FRAME}  c\n")] == [4]
+    assert [len(block.lines) for block in headerless_blocks(f"{FRAME}{end}x\n  a\n")] == [2]
+
+
+def test_code_stands_behind_its_frame_or_is_indented() -> None:
+    """A line without blanks is code only directly behind a frame; an empty one is none."""
+    [block] = headerless_blocks(f"{FRAME}g()\nloss is 3\n\n  ^^^\nValueError: a\n")
+    assert block.lines == (FRAME.rstrip(), "g()", "  ^^^", "ValueError: a")
+
+
+def test_exceptions_of_one_writer_are_separate() -> None:
+    """Behind a prefix each ends with its exception; frames behind the last one are left out."""
+    texts = [FRAME.rstrip(), "ValueError: a", FRAME.rstrip(), "KeyError: b", FRAME.rstrip()]
+    blocks = headerless_blocks("".join(f"[rank1]: {line}\n" for line in texts))
+    assert [block.lines[-1] for block in blocks] == ["ValueError: a", "KeyError: b"]

@@ -71,3 +71,39 @@ def test_any_text_can_be_read(text: str) -> None:
     for order in (order for order in orders if order is not None):
         assert order.hosts
         assert all(name and slots >= 0 for name, slots in order.hosts)
+
+
+def test_orders_of_the_largest_size_are_read() -> None:
+    """1,024 slots on a host, 16,384 hosts."""
+    assert read_command("mpirun -H n1:1024,n2:4 python") == HostOrder((("n1", 1024), ("n2", 4)))
+    for count, is_read in ((1 << 14, True), ((1 << 14) + 1, False)):
+        assert (read_hostfile("hosts", "".join(f"n{number}\n" for number in range(count))) is not None) is is_read
+
+
+@pytest.mark.parametrize(("lines", "is_read"), [(8 << 14, True), ((8 << 14) + 1, False)])
+def test_a_hostfile_has_at_most_131072_lines(lines: int, is_read: bool) -> None:
+    """Eight for each host."""
+    content = "n1\n" * (lines - 1) + "n2\n"
+    order = read_hostfile("hosts", content)
+    assert (order is not None) == (is_read and lines - 1 <= 1 << 10)
+    slots = "n1\n" * 1024 + "n2\n"
+    assert read_hostfile("hosts", slots) == HostOrder((("n1", 1024), ("n2", 1)))
+    assert read_hostfile("hosts", "n1\n" + slots) is None
+
+
+@pytest.mark.parametrize(("others", "is_read"), [(7, True), (8, False)])
+def test_eight_commands_of_a_launcher_are_read(others: int, is_read: bool) -> None:
+    """The first ones at each end of a source, each once."""
+    command = b"mpirun -H n1:4,n2:4 -np 8 python\n"
+    data = b"mpirun is here\n" * others + command
+    assert len(find_host_orders(text_of(data), b"", data, 0)) == is_read
+    assert find_host_orders(text_of(command * 2), command, command, len(command)) == (HostOrder(PAIR, 8),)
+    assert find_host_orders(text_of(command + b"x\n"), command, b"x\n", len(command)) == (HostOrder(PAIR, 8),)
+
+
+def test_a_source_that_is_a_hostfile_states_its_order() -> None:
+    """Only if all of it is known, up to 512 KiB."""
+    for size, tail_offset, is_read in ((1 << 19, 0, True), ((1 << 19) + 1, 0, False), (100, 1, False)):
+        lines = b"n1 slots=4\nn2 slots=4\n"
+        data = lines + b"\n" * (size - len(lines))
+        assert bool(find_host_orders(text_of(data), b"", data, tail_offset)) is is_read

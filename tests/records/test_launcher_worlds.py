@@ -55,7 +55,7 @@ def test_one_machine_has_no_host_name() -> None:
         {"n1": "01"},
         {"n1; rm": [0]},
         {"n1": list(range(1025))},
-        {f"n{number}": list(range(1024)) for number in range(65)},
+        {"n1": [1 << 16]},
         ["n1"],
         "n1",
     ],
@@ -66,10 +66,11 @@ def test_another_shape_is_no_world(world: object) -> None:
 
 
 def test_the_largest_world_is_read() -> None:
-    """64 hosts with 1,024 processes each are at the limit."""
+    """1,024 processes on a host, and numbers below 65,536."""
     world = read_launcher_world(f"WORLD INFO DICT: { {f'n{number}': list(range(1024)) for number in range(8)} }")
     assert world is not None
     assert world[-1] == Origin(rank=8191, local_rank=1023, host="n7")
+    assert read_launcher_world("global_rank_mapping={'n1': [65535]}") == (Origin(rank=65535, local_rank=0, host="n1"),)
 
 
 def test_a_command_still_states_its_node() -> None:

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import triage
+from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import detect_layout
+from triage.records.line_cuts import REACH, is_continuation, open_until, parse_piece, unescape_syslog
 from triage.records.text import Text
 from triage.split import Options, segment, split
 
@@ -138,3 +140,78 @@ def test_lines_that_syslog_escaped_are_separated(tmp_path: Path) -> None:
     assert root is not None
     assert root.signature == "cuda.out-of-memory"
     assert [line.parsed.text for line in text_of("\n".join(lines).encode()).lines_from(0, 1 << 20)][20:23] == TRACEBACK
+
+
+LABEL, SYSLOG = b" 2: ", b"Nov 21 03:07:45 node1 train[400]: "
+FULL = b"x" * 1024
+
+
+@pytest.mark.parametrize(
+    ("line", "piece"),
+    [
+        (LABEL + FULL, (4, True)),
+        (SYSLOG + FULL, (34, False)),
+        (SYSLOG + FULL[:1023], (34, False)),
+        (b"2026-11-21T03:07:45.372001123Z" + LABEL + b" " + FULL, None),
+        (b"2026-11-21T03:07:45.372001123Z " + LABEL + FULL, (35, True)),
+        (LABEL + FULL[:1023], None),
+        (FULL, None),
+        (b"[rank2]: " + FULL, None),
+    ],
+)
+def test_a_piece_is_as_long_as_its_collector_allows(line: bytes, piece: tuple[int, bool] | None) -> None:
+    """Behind the prefix of one that cuts lines; srun cuts at 1,024 bytes only."""
+    parsed = parse_piece(line, BY_START)
+    assert (None if parsed is None else (parsed.start, parsed.is_label)) == piece
+
+
+@pytest.mark.parametrize(
+    ("prefix", "end", "rest", "is_later", "continues"),
+    [
+        (LABEL, b".", b"", False, True),
+        (SYSLOG, b",", b"", True, False),
+        (SYSLOG, b".", b"and", False, False),
+        (SYSLOG, b".", b"and", True, True),
+        (SYSLOG, b"x", b"and", False, True),
+        (SYSLOG, b",", b"(and", False, True),
+        (SYSLOG, b".", b", and", False, True),
+        (SYSLOG, b".", FULL, False, True),
+        (SYSLOG, b"x", b"[rank2]: and", True, False),
+    ],
+)
+def test_a_piece_continues_a_line(prefix: bytes, end: bytes, rest: bytes, is_later: bool, continues: bool) -> None:
+    """By what stands at the cut; srun's label alone is the end of a line, an empty line of syslog is a line."""
+    line = prefix + FULL[:-1] + end
+    piece = parse_piece(line, BY_START)
+    assert piece is not None
+    assert is_continuation(piece, line, rest, BY_START, is_later) is continues
+
+
+def test_lines_are_open_until_behind_the_last_piece() -> None:
+    """As far as its continuation is searched for; not at all without a piece."""
+    data = (LABEL + FULL + b"\n") * 3
+    assert open_until(data + b"step 3\n", BY_START) == len(data) + REACH
+    assert open_until(b"step 3\n" + FULL, BY_START) == 0
+
+
+def test_a_line_of_three_pieces_is_one_line() -> None:
+    """Also where only the second piece shows that the third continues it."""
+    line = "a" * 1024 + "b" * 1023 + ".and so on"
+    pieces = [piece for text in (*FILLER, line, *FILLER) for piece in logger(2, text)]
+    [joined] = [text for text in read_lines(pieces) if "aaa" in text or "and so on" in text]
+    assert joined.endswith(f": {line}")
+
+
+def test_a_piece_at_the_end_of_a_file_is_a_line() -> None:
+    """Nothing of its writer follows."""
+    lines = [logger(2, text)[0] for text in (*FILLER, "x" * 1024)]
+    assert read_lines(lines) == lines
+
+
+def test_only_syslog_escapes_newlines() -> None:
+    """`#012` behind another prefix is text."""
+    lines = unescape_syslog(SYSLOG + b"a#012#011b", 2026, BY_START)
+    assert lines is not None
+    assert [text for text, _ in lines] == ["a", "\tb"]
+    assert unescape_syslog(b"[rank2]: a#012b", 2026, BY_START) is None
+    assert unescape_syslog(SYSLOG + b"a", 2026, BY_START) is None

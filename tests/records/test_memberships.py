@@ -65,3 +65,12 @@ def test_the_tag_of_torch_is_not_what_the_launcher_writes() -> None:
     """Nor is the stream."""
     assert remove_own_tags("1: [rank0]:") == "1:"
     assert remove_own_tags("[1,3]<stderr>:") == "[1,3]"
+
+
+@pytest.mark.parametrize(("start", "before"), [("", 0), ("step 1\n", 7)])
+def test_any_line_of_a_source_may_say_it(start: str, before: int) -> None:
+    """The first one too; several words of a line are one line."""
+    data = f"{start}WORLD_SIZE=2 RANK=1 rank 1 of 2\n".encode()
+    text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026)
+    [membership] = find_memberships(text, b"", data, 0)
+    assert (membership.rank, membership.size, membership.offset) == (1, 2, before)

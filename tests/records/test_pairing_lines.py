@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from triage.model.evidence import Origin
+from triage.ranks.identity import JobMap
 from triage.ranks.layouts import detect_layout
-from triage.records.pairing_lines import Pairing, find_pairings
+from triage.records.pairing_lines import Pairing, find_pairings, learn_pairing
 from triage.records.text import Text
 
 
@@ -137,8 +138,11 @@ def test_a_rank_is_joined_with_the_host_that_it_names(line: str, joined: Origin)
 
 
 def test_the_host_of_another_process_is_not_joined() -> None:
-    """A rank that connects to a store does not run there."""
+    """A rank that connects to a store does not run there; its pid is read all the same."""
     assert not pairings("rank 3: connecting to the store, host: node1")
+    for action in ("connecting to the store", "listening", "reading from the leader"):
+        (pairing,) = pairings(f"pid 412 rank 3: {action}, host=node1")
+        assert pairing.origin == Origin(rank=3, pid=412)
 
 
 @pytest.mark.parametrize(
@@ -160,3 +164,53 @@ def test_lines_of_places_do_not_crowd_out_those_of_processes() -> None:
     data = noise + b"[1,mpirank:3,algo-1]<stdout>:[rank 3] pid=412 ready\n" + noise
     text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970, detect_layout(data))
     assert 412 in {pairing.origin.pid for pairing in find_pairings(text, b"", data, 0)}
+
+
+def test_a_table_of_a_launcher_joins_rank_pid_and_host() -> None:
+    """Intel MPI's, without the words `rank` and `pid`."""
+    (pairing,) = pairings("[0] MPI startup(): 3       412   node1      {0,1,2}")
+    assert pairing.origin == Origin(rank=3, pid=412, host="node1")
+
+
+@pytest.mark.parametrize(
+    ("line", "host", "is_other"),
+    [
+        ("local_rank=1 pid=412 node=node3", "node3", True),
+        ("local_rank=1 pid=412", None, True),
+        ("local_rank=1 pid=412 rank=5 node=node3", "node3", False),
+    ],
+)
+def test_a_line_without_a_rank_lists_another_process(line: str, host: str | None, is_other: bool) -> None:
+    """As `ps` does; with its host if the line names one."""
+    (pairing,) = pairings(line)
+    assert (pairing.origin.host, pairing.is_other) == (host, is_other)
+
+
+def test_each_line_is_read_alone() -> None:
+    """Two ranks with their pids in neighbouring lines, the last one without an end."""
+    assert {(one.origin.rank, one.origin.pid) for one in pairings("rank 3 pid 413\nrank 4 pid 414")} == {
+        (3, 413),
+        (4, 414),
+    }
+
+
+@pytest.mark.parametrize(("before", "after", "is_read"), [(63, 64, True), (64, 63, True), (64, 64, False)])
+def test_64_lines_of_a_kind_at_each_end_are_read(before: int, after: int, is_read: bool) -> None:
+    """Of a file with more of them the middle is left out."""
+    noise = b"rank of a process\n"
+    data = noise * before + b"rank 3 pid 413\n" + noise * after
+    text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970, detect_layout(data))
+    assert (413 in {one.origin.pid for one in find_pairings(text, b"", data, 0)}) is is_read
+
+
+def test_what_a_line_joins_is_learned() -> None:
+    """A process of the job, a member of a communicator, or a process that another one lists."""
+    job = JobMap()
+    for line in ("rank 3 pid 413", "local_rank=1 pid=412 node=node3", "SLURM_NODEID=1 SLURM_NNODES=2 host=node3"):
+        (pairing,) = pairings(line)
+        learn_pairing(job, "job.log", pairing)
+    learn_pairing(job, "job.log", Pairing(Origin(rank=5, pid=271, host="n1"), members=8))
+    job.resolve()
+    assert job.complete("job.log", Origin(pid=413)).rank == 3
+    assert job.complete("job.log", Origin(pid=271, host="n1")).rank == 5
+    assert (job.world_size(), job.nodes.counts, dict(job.nodes.stated)) == (8, {2}, {"node3": {1}})

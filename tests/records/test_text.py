@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest import mock
 
+import pytest
 from hypothesis import given, strategies as st
 
+from triage.ranks.grammars import BY_START
+from triage.ranks.layouts import Layout
 from triage.records import text as module
-from triage.records.text import LONGEST, Line, split_line
+from triage.records.text import LONGEST, Line, Text, split_line
 
 from .factories import text_of
 
@@ -115,6 +118,20 @@ def test_lines_are_decoded_for_reading() -> None:
     assert (line.offset, line.end) == (7, 32)
 
 
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("[31mRuntimeError: HIP error: invalid device function[0m", "RuntimeError: HIP error: invalid device function"),
+        ("[1;31mEI0005: inconsistent[39m", "EI0005: inconsistent"),
+        ("elapsed [31m 7s], left [5m 2s]", "elapsed [31m 7s], left [5m 2s]"),
+        ("x[31m] was never reset", "x[31m] was never reset"),
+    ],
+)
+def test_colours_without_their_escape_character_are_removed(line: str, text: str) -> None:
+    """A paste that lost the escape characters reads like the program's text; minutes in brackets stay."""
+    assert split_line(line.encode(), 0, 2026)[0].raw == text
+
+
 def test_the_middle_of_a_very_long_line_is_left_out() -> None:
     """The matched text is limited; both ends are in it."""
     line = Line(0, b"start " + b"x" * 100_000 + b" end", 2026)
@@ -122,3 +139,92 @@ def test_the_middle_of_a_very_long_line_is_left_out() -> None:
     assert line.raw.startswith("start ")
     assert line.raw.endswith(" end")
     assert line.end == 100_010
+
+
+@pytest.mark.parametrize(("gap", "count"), [(2, 1), (3, 2)])
+def test_lines_of_a_writer_are_near(gap: int, count: int) -> None:
+    """Three lines of others in a row end them where two are allowed."""
+    text = text_of("[rank1]: a\n" + "[rank2]: x\n" * 3 + "[rank1]: b\n" + "[rank2]: x\n" * 9)
+    assert len(list(text.lines_from(0, 1 << 10, b"[rank1]:", gap))) == count
+    behind = text_of("[rank2]: x\n" * 3 + "[rank1]: b\n")
+    assert len(list(behind.lines_from(0, 1 << 10, b"[rank1]:", gap))) == count - 1
+    assert len(list(text.lines_from(0, 1 << 10, b"[rank1]:"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("data", "writer", "start"),
+    [
+        (b"[rank1]: a", "[rank1]:", b"[rank1]:"),
+        (b"\x1b[31m[rank1]: a", "[rank1]:", b"\x1b[31m[rank1]:"),
+        (b"a", "[rank1]:", b""),
+        (b"[rank1]: a", "", b""),
+    ],
+)
+def test_the_bytes_that_the_lines_of_a_writer_begin_with(data: bytes, writer: str, start: bytes) -> None:
+    """With their colours; nothing where a line begins otherwise."""
+    assert Line(0, data, 2026).start_of(writer) == start
+
+
+@pytest.mark.parametrize(("length", "is_whole"), [(1 << 14, True), ((1 << 14) + 1, False)])
+def test_a_long_line_is_shown_around_its_literals(length: int, is_whole: bool) -> None:
+    """Its start, and 2 KiB before and behind each of three of them."""
+    line = Line(0, (b"x" * 8000 + b"boom").ljust(length, b"y"), 2026)
+    shown = line.showing(["boom"])
+    assert shown is not None
+    assert (shown is line) or not is_whole
+    assert line.showing(["lost"]) is None
+    far = Line(0, b"a" * 300 + b"b" * 20_000 + b"one" + b"c" * 9000 + b"two" + b"d" * 20_000, 2026)
+    around = far.showing(["one", "two"])
+    assert around is not None
+    assert around.raw == f"{'a' * 256} … {'b' * 2048}one{'c' * 2045} … {'c' * 2048}two{'d' * 2045}"
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(1 << 14, False), ((1 << 14) + 1, True)])
+def test_the_longest_line_is_read_whole(length: int, is_cut: bool) -> None:
+    """16 KiB."""
+    assert ("…" in Line(0, b"x" * length, 2026).raw) is is_cut
+
+
+def test_a_line_at_its_place_is_read() -> None:
+    """As the physical line there; with both writers of it."""
+    data = b"step 1\n 50%|##|1/2[rank3]: boom\n"
+    text = text_of(data)
+    assert [line.raw for line in text.lines_at(7, len(data) - 1)] == [" 50%|##|1/2", "[rank3]: boom"]
+
+
+def read_texts(data: bytes, layout: Layout) -> list[str]:
+    """Return the lines of a source with this layout."""
+    text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026, layout)
+    return [line.parsed.text for line in text.lines_from(0, len(data))]
+
+
+def test_pieces_of_a_line_are_one_line() -> None:
+    """Those of a terminal, and those of a container runtime in CRI and in JSON."""
+    terminal = b"a" * 80 + b"\nb\nc\n"
+    assert read_texts(terminal, Layout(BY_START, width=80)) == ["a" * 80 + "b", "c"]
+    stamp = b"2026-11-21T03:07:45.372001123Z stderr "
+    assert read_texts(stamp + b"P a\n" + stamp + b"F b\n" + stamp + b"F c\n", Layout(BY_START, "cri")) == ["ab", "c"]
+    docker = b'{"log":"%s","stream":"stderr","time":"2026-11-21T03:07:45Z"}\n'
+    pieces = b"".join(docker % text for text in (b"a", b"b\\n", b"c\\n"))
+    assert read_texts(pieces, Layout(BY_START, "json")) == ["ab", "c"]
+    assert read_texts(b"a\nb\n", Layout(BY_START, "stamp-behind")) == ["a", "b"]
+
+
+def test_a_piece_is_read_whole_where_it_is_hit() -> None:
+    """A literal in the second piece shows the line, which the first piece gives where lines are read in order."""
+    data = b"a" * 80 + b"\nboom\n"
+    text = Text(
+        "job.log", lambda offset, length: data[offset : offset + length], len(data), 2026, Layout(BY_START, width=80)
+    )
+    [line] = text.lines_at(81, 85)
+    assert (line.raw, line.offset, line.end) == ("a" * 80 + "boom", 0, 85)
+    assert [one.offset for one in text.lines_from(0, 100)] == [0]
+
+
+def test_the_lines_of_a_message_share_its_bytes() -> None:
+    """Each has a byte of the physical line as its place, the last one the rest."""
+    data = b"Nov 21 03:07:45 node1 train[400]: a#012b#012c\n"
+    layout = Layout(BY_START, escapes_newlines=True)
+    text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026, layout)
+    lines = list(text.lines_from(0, len(data)))
+    assert [(line.parsed.text, line.offset, line.end) for line in lines] == [("a", 0, 1), ("b", 1, 2), ("c", 2, 45)]

@@ -434,3 +434,100 @@ def test_a_traceback_in_container_lines_is_one_block() -> None:
     lines = ["Traceback (most recent call last):", '  File "t.py", line 3, in f', "    g()", "ValueError: boom"]
     facts = extract_text("\n".join(stamp.format(number) + line for number, line in enumerate(lines)))
     assert [(fact.kind, fact.text) for fact in facts] == [("exception", "ValueError: boom")]
+
+
+TRACE = [f"{HEADER}:", '  File "a.py", line 1, in f', "    g()"]
+
+
+def lines_of_first(*lines: str) -> list[str]:
+    """Return the lines of the first block with a header."""
+    return list(blocks("\n".join(lines) + "\n", HEADER)[0].lines)
+
+
+@pytest.mark.parametrize(("others", "is_read"), [(200, True), (201, False)])
+def test_200_other_lines_may_stand_before_the_exception(others: int, is_read: bool) -> None:
+    """What the program prints between the frames and the exception; empty lines do not count."""
+    lines = lines_of_first(*TRACE, *["output of a child"] * others, "", "ValueError: x")
+    assert ("ValueError: x" in lines) is is_read
+
+
+@pytest.mark.parametrize("extra", [0, 1])
+def test_a_traceback_has_at_most_400_lines_with_its_message(extra: int) -> None:
+    """The rest of a message is left out; more frames than that are not."""
+    lines = lines_of_first(*TRACE, "ValueError: x", *["  more"] * (396 + extra))
+    assert len(lines) == 400
+    assert len(lines_of_first(TRACE[0], *TRACE[1:] * 250, "ValueError: x", "  more")) == 502
+
+
+@pytest.mark.parametrize(("others", "is_read"), [(4, True), (5, False)])
+def test_four_other_lines_may_stand_in_a_chain(others: int, is_read: bool) -> None:
+    """Between the sentence and the second header; empty lines do not count."""
+    chain = [*TRACE, "KeyError: a", "", CHAINS[0], "", *["output of a child"] * others, *TRACE, "ValueError: b"]
+    assert ("ValueError: b" in lines_of_first(*chain)) is is_read
+
+
+@pytest.mark.parametrize(("others", "count"), [(8, 2), (9, 1)])
+def test_eight_other_lines_may_stand_in_mixed_tracebacks(others: int, count: int) -> None:
+    """After more in a row they have ended."""
+    lines = [
+        TRACE[0],
+        TRACE[0],
+        *TRACE[1:],
+        "ValueError: x",
+        *["output of a child"] * others,
+        *TRACE[1:],
+        "ValueError: x",
+    ]
+    assert sum(one.writers for one in blocks("\n".join(lines) + "\n", HEADER)[:1]) == count
+
+
+def test_the_reason_of_nccl_stands_behind_last_error() -> None:
+    """One line; a record is none."""
+    message = [*TRACE, "torch.distributed.DistBackendError: NCCL error", "Last error:"]
+    assert lines_of_first(*message, "socket closed", "step 3")[-1] == "socket closed"
+    assert lines_of_first(*message, "2026-11-21 03:07:45 INFO step 3")[-1] == "Last error:"
+
+
+def test_a_traceback_of_ray_goes_on_behind_its_exception() -> None:
+    """The frames of the worker stand below the line that names it, which may be a record's."""
+    again = "ray.exceptions.RayTaskError(ValueError): ray::Trainer.fit() (pid=412, ip=10.0.0.7)"
+    lines = [*TRACE, again, *TRACE[1:], "ValueError: x"]
+    assert lines_of_first(*lines) == lines
+    assert lines_of_first(*TRACE, f"2026-11-21 03:07:45 {again}", "ValueError: x")[3] == "ValueError: x"
+
+
+def test_a_progress_bar_is_no_part_of_a_message() -> None:
+    """Though it begins with blanks."""
+    assert lines_of_first(*TRACE, "ValueError: x", "  a", " 10%|#  | 1/10 [00:01, 3.2it/s]", "  b")[-1] == "  a"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("ValueError: x", True), ("a.b.c", True), ("socket.gaierror: x", True), ("INFO: x", False), ("step: 3", False)],
+)
+def test_the_form_of_an_exception_line(text: str, expected: bool) -> None:
+    """A type with its module, or a name with a capital; a level of a logger is none."""
+    assert is_exception(text) is expected
+
+
+def test_empty_lines_at_the_end_do_not_belong_to_a_traceback() -> None:
+    """Behind one of one writer, and in mixed ones anywhere."""
+    assert lines_of_first(*TRACE, "ValueError: x", "", "") == [*TRACE, "ValueError: x"]
+    mixed = [TRACE[0], "", TRACE[0], *TRACE[1:], *TRACE[1:], "ValueError: x", "ValueError: x", "", "step 3"]
+    assert [(one.writers, one.lines) for one in blocks("\n".join(mixed) + "\n", HEADER)] == [
+        (2, (*TRACE, "ValueError: x"))
+    ]
+
+
+def test_a_record_ends_a_traceback_unless_all_lines_are_records() -> None:
+    """Where a collector stamps every line, a stamp begins nothing."""
+    stamp = "2026-11-21 03:07:45 "
+    assert lines_of_first(*TRACE, f"{stamp}ValueError: x", "ValueError: y")[-1] == "ValueError: y"
+    stamped = [stamp + line for line in (*TRACE, "ValueError: x", "  more")]
+    assert lines_of_first(*stamped) == [*TRACE, "ValueError: x", "  more"]
+
+
+def test_a_record_ends_mixed_tracebacks() -> None:
+    """What stands behind it is of another failure."""
+    mixed = [TRACE[0], TRACE[0], *TRACE[1:], "ValueError: x", "2026-11-21 03:07:45 INFO step 3", "ValueError: x"]
+    assert sum(one.writers for one in blocks("\n".join(mixed) + "\n", HEADER)) == 1

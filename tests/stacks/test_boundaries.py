@@ -22,6 +22,14 @@ Thread 1 (Thread 0x7f{n}1 (LWP {n}1) "python"):
 """
 
 
+PY_BT = """Traceback (most recent call first):
+  File "/w/train.py", line 8, in step
+    work()
+  File "/w/train.py", line 30, in <module>
+    step()
+"""
+
+
 def python_dump(handle: int, line: int = 8, current: str = "T", name: str = "", outermost: str = "<module>") -> str:
     """Return a dump of two threads by faulthandler, the main one last."""
     return PYTHON.format(handle=handle, line=line, current=current, name=name, outermost=outermost)
@@ -41,6 +49,9 @@ def python_dump(handle: int, line: int = 8, current: str = "T", name: str = "", 
         (GDB.format(n=1), 1),
         (GDB.format(n=1) + GDB.format(n=1), 1),  # `bt` and then `bt full` of the same threads
         (GDB.format(n=1) + GDB.format(n=2), 2),
+        (PY_BT + PY_BT, 2),  # `gdb -batch -ex py-bt` of two processes
+        (GDB.format(n=1) + PY_BT, 1),  # `bt` and then `py-bt` of the selected thread
+        ("".join(head + "\n" + PY_BT for head in GDB.splitlines() if head.startswith("Thread")), 1),
         (GDB.format(n=1) + "[New LWP 12]\n[New LWP 13]\n" + GDB.format(n=1), 2),  # attached again
     ],
 )

@@ -125,3 +125,52 @@ def test_any_text_is_parsed(text: str) -> None:
     """No text makes the parser fail, and every thread that it returns has frames."""
     for stacks in parse_stacks("#0  0x1 in f (" + text):
         assert any(thread.frames for thread in stacks.threads)
+
+
+PY_BT = """Thread 1 (Thread 0x7f0 (LWP 11) "python"):
+Traceback (most recent call first):
+  <built-in method __enter__ of _thread.lock object at remote 0x7f5>
+  File "/job/train.py", line 25, in flush
+    with lock:
+  (frame information optimized out)
+  File "/job/train.py", line 60, in <module>
+    main()
+
+Thread 2 (Thread 0x7f1 (LWP 12) "gloo"):
+Unable to locate python frame
+"""
+FULL = """#2 <built-in method sleep of module object at remote 0x7f5>
+#5 Frame 0x7f0a, for file /job/my train.py, line 25, in flush (batch=<Batch(size=3) at remote 0x7f>)
+    time.sleep(60)
+#9 Frame 0x7f0b, for file /job/train.py, line 60, in <module> ()
+"""
+NATIVE = """Thread 1 (Thread 0x7f0 (LWP 11) "python"):
+#0  0x7f1 in read () from /lib/libc.so.6
+#1  0x7f2 in _PyEval_EvalFrameDefault (tstate=0x1) at ceval.c:1
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "functions"),
+    [
+        (PY_BT, ["PyThread_acquire_lock", "flush", "<module>"]),
+        (FULL, ["sleep", "flush", "<module>"]),
+        (NATIVE + PY_BT.split("\n", 1)[1], ["read", "_PyEval_EvalFrameDefault", "PyThread_acquire_lock", "flush"]),
+        (NATIVE + "\n" + PY_BT, ["read", "_PyEval_EvalFrameDefault", "PyThread_acquire_lock", "flush"]),
+        (PY_BT + "\n" + NATIVE, ["read", "_PyEval_EvalFrameDefault", "PyThread_acquire_lock", "flush"]),
+    ],
+)
+def test_python_frames_of_gdb(text: str, functions: list[str]) -> None:
+    """`py-bt` and `py-bt-full` print Python frames, which stand behind the native ones of the same thread."""
+    stacks = parse_one(text)
+    (thread,) = stacks.threads
+    assert [frame.function for frame in thread.frames][: len(functions)] == functions
+    python = [(frame.file.rsplit("/")[-1], frame.line) for frame in thread.frames if frame.language == "python"]
+    assert python == [("my train.py" if text is FULL else "train.py", 25), ("train.py", 60)]
+    assert (stacks.form, stacks.crashed) == ("py-bt", None)
+
+
+def test_native_frames_alone_are_no_python_dump() -> None:
+    """Without a Python frame the form stays that of gdb, and a traceback of Python is not one of gdb."""
+    assert parse_one(NATIVE).form == "gdb"
+    assert parse_stacks(PY_BT.replace("call first", "call last")) == []

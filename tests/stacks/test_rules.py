@@ -18,6 +18,8 @@ from triage.stacks.names import normalise_function
         ("malloc_printerr", "abort", "heap-corruption"),
         ("__GI___assert_fail", "abort", "assert"),
         ("std::terminate()", "abort", "exception"),
+        ("google::CheckNotNull<>()", "abort", "check"),
+        ("google::CheckOpMessageBuilder::NewString()", "abort", "check"),
         (
             "c10::detail::torchCheckFail(char const*, char const*, unsigned int, std::string const&)",
             "abort",

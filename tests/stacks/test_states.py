@@ -16,3 +16,11 @@ def test_the_innermost_frames_decide(depth: int, kind: str) -> None:
     frames = (*[Frame("f", file="train.py", line=3)] * depth, wait)
     process = Process("dump.txt", "py-spy", 1, (Thread("MainThread", 1, frames, "active"),))
     assert state_of(process).kind == kind
+
+
+@pytest.mark.parametrize(("work", "op"), [("SendWork", "send"), ("RecvWork", "recv")])
+def test_native_frames_of_a_transfer_name_it(work: str, op: str) -> None:
+    """Gloo's send and receive have a work of their own, by which they differ from a collective."""
+    frames = (Frame(f"c10d::ProcessGroupGloo::{work}::wait", "libtorch_cpu.so"),)
+    state = state_of(Process("dump.txt", "gdb", 1, (Thread("MainThread", 1, frames),)))
+    assert (state.kind, state.op) == ("collective", op)

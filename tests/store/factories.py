@@ -106,6 +106,11 @@ def inconclusive_diagnosis(name: str) -> Diagnosis:
     return replace(clean_diagnosis(name), verdict="inconclusive", inconclusive=known)
 
 
+def with_job_id(diagnosis: Diagnosis, identifier: str) -> Diagnosis:
+    """Return the diagnosis of a job with this id."""
+    return replace(diagnosis, job=replace(diagnosis.job, id=identifier))
+
+
 def separated_pairs(store: Store) -> set[tuple[str, str]]:
     """Return the pairs of keys that a person separated, the smaller key first."""
     return {(row["one"], row["other"]) for row in store.connections.read("SELECT one, other FROM apart")}

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 import triage
 from tests.render.factories import diagnoses
-from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, make_fact, unknown_diagnosis
+from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, make_fact, unknown_diagnosis, with_job_id
 from triage.base.errors import OptionError
 from triage.evidence.redact import redact_all
 from triage.model.diagnosis import Diagnosis, Stats
@@ -83,10 +83,6 @@ def test_a_changed_diagnosis_has_a_history(store: Store) -> None:
     assert (change.old_catalog, change.new_catalog, change.reason) == ("2026.11.1", "2026.12.1", "ingest")
     (post,) = store.outbox.list_posts()
     assert (post.kind, post.subject, post.payload["new"]) == ("changed", identifier, "cuda.out-of-memory")
-
-
-def with_job_id(diagnosis: Diagnosis, identifier: str) -> Diagnosis:
-    return dataclasses.replace(diagnosis, job=dataclasses.replace(diagnosis.job, id=identifier))
 
 
 def test_a_changed_verdict_is_in_the_audit_log(store: Store) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.store.factories import DAY, NOW, known_diagnosis, separated_pairs, unknown_diagnosis
+from tests.store.factories import DAY, NOW, known_diagnosis, separated_pairs, unknown_diagnosis, with_job_id
 from triage.base.errors import InputError
 from triage.store import Store, maintenance, transfer
 
@@ -96,6 +96,21 @@ def test_export_and_import(tmp_path: Path) -> None:
         assert other.search.search_text("u-bbbbbb")[0].incident == store.search.search_text("u-bbbbbb")[0].incident
         again = [line for line in transfer.export_lines(other.connections) if '"type": "audit"' not in line]
         assert sorted(again) == sorted(line for line in lines if '"type": "audit"' not in line)
+
+
+def test_an_imported_incident_does_not_give_way_to_another_of_its_id(tmp_path: Path) -> None:
+    """Two jobs whose ids begin alike are two incidents after an import too, and each keeps its own feedback."""
+    jobs = [f"j-{'a' * 12}{letter * 52}" for letter in "bc"]
+    diagnoses = [with_job_id(known_diagnosis(job), job) for job in jobs]
+    with Store.open(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+        there, here = store.incidents.add(diagnoses[0]), other.incidents.add(diagnoses[1])
+        assert there.id == here.id
+        store.feedback.add(there.id, "agree", actor="somebody", because="of the first")
+        lines = list(transfer.export_lines(store.connections))
+        assert transfer.import_lines(other.connections, lines)["incident"] == 1
+        assert transfer.import_lines(other.connections, lines) == {}
+        assert other.incidents.get(here.id).feedback == ()
+        assert [one.because for one in other.incidents.get(jobs[0]).feedback] == ["of the first"]
 
 
 @pytest.mark.parametrize(

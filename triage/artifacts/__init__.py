@@ -66,3 +66,12 @@ def infer_from_stacks(
     from triage.artifacts.stacks import inference
 
     return inference.infer_from_stacks(facts, complete, activities, ranks)
+
+
+def reconcile(dumps: Sequence[Evidence], stacks: Sequence[Evidence]) -> list[Evidence]:
+    """Return the evidence of dumps and stacks without conclusions that the other refutes, as `reconciliation` does."""
+    if not stacks:
+        return [*dumps]
+    from triage.artifacts import reconciliation
+
+    return reconciliation.reconcile(dumps, stacks)

@@ -1,9 +1,9 @@
 """Which cluster a failure belongs to: one with the same key, or with a headline of fewer or more words; else a new one.
 
-Version drift adds words to a message or drops some; another cause changes a word. So two headlines under one guard are
-the same failure when the words of one contain those of the other, and not when each has a word of its own
-(docs/clustering.md has the measurements). Clusters are what this relation connects, so the order in which failures
-arrive changes nothing.
+Version drift adds words to a message or drops some, and renames classes of exceptions; another cause changes a word. So
+two headlines under one guard are the same failure when the words of one contain those of the other, and not when each
+has a word of its own (docs/clustering.md has the measurements). Clusters are what this relation connects, so the order
+in which failures arrive changes nothing.
 """
 
 from __future__ import annotations
@@ -12,33 +12,43 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from triage.clusters.fingerprint import cluster_id, headline_words
+from triage.clusters.fingerprint import cluster_id, headline_words, message_words
 from triage.clusters.model import Assignment, NearestCluster
 from triage.clusters.rules import Rules, load_rules
 from triage.model.diagnosis import Fingerprint
 
 _LEAST_SHARED = 3
 _LEAST_OVERLAP = 0.6
+# Four words and more are rarely shared by chance: a release may add a sentence.
+_MANY_SHARED, _LEAST_OVERLAP_OF_MANY = 4, 0.35
+# More words than these are a clause of their own, in which `after` or `not` says nothing of the rest.
+_CLAUSE = 3
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
-    """A key of a cluster, with the words of its headline; without an anchor it has none."""
+    """A key of a cluster, with the words of its headline, and of these the words of the message without the class of
+    the exception; without an anchor it has none.
+    """
 
     cluster: str
     key: str
     guard: str
     terms: frozenset[str]
+    message: frozenset[str]
 
     @staticmethod
     def of(cluster: str, fingerprint: Fingerprint) -> KnownKey:
         """Return the key that a fingerprint gives a cluster."""
-        return KnownKey(
-            cluster,
-            fingerprint.key,
-            fingerprint.guard,
-            headline_words(fingerprint.headline) if fingerprint.anchored else frozenset(),
-        )
+        terms = headline_words(fingerprint.headline) if fingerprint.anchored else frozenset[str]()
+        message = message_words(fingerprint.headline, terms)
+        return KnownKey(cluster, fingerprint.key, fingerprint.guard, terms, message)
+
+    @property
+    def rarest(self) -> str:
+        """A word that few headlines hold: long ones are rare. Any fixed order is correct."""
+        terms = self.message if len(self.message) >= _LEAST_SHARED else self.terms
+        return max(terms, key=lambda term: (len(term), term))
 
 
 class Clusters:
@@ -112,7 +122,7 @@ class Clusters:
         self._names.add(entry.cluster)
         self._members[self.resolve(entry.cluster)].add(entry.key)
         if entry.terms:
-            self._first[entry.guard, _rarest(entry.terms)].append(entry.key)
+            self._first[entry.guard, entry.rarest].append(entry.key)
             for term in entry.terms:
                 self._holds[entry.guard, term].append(entry.key)
 
@@ -125,17 +135,22 @@ class Clusters:
     def _nested(self, new: KnownKey) -> list[KnownKey]:
         """Return the known keys whose headline has the same words and some more, or some less."""
         fewer = {key for term in new.terms for key in self._first.get((new.guard, term), ())}
-        more = self._holds.get((new.guard, _rarest(new.terms)), ())
+        more = self._holds.get((new.guard, new.rarest), ())
         return [
             self._by_key[key]
             for key in sorted(fewer.union(more))
-            if self._same(new.terms, self._by_key[key].terms) and frozenset((key, new.key)) not in self._vetoes
+            if self._same(new, self._by_key[key]) and frozenset((key, new.key)) not in self._vetoes
         ]
 
-    def _same(self, one: frozenset[str], other: frozenset[str]) -> bool:
-        if not (one <= other or other <= one) or len(one & other) < _LEAST_SHARED:
+    def _same(self, new: KnownKey, known: KnownKey) -> bool:
+        one, other = new.terms, known.terms
+        if min(len(new.message), len(known.message)) >= _LEAST_SHARED:  # the messages say enough without the class
+            one, other = new.message, known.message
+        shared, more = one & other, one ^ other
+        if not (one <= other or other <= one) or len(shared) < _LEAST_SHARED:
             return False
-        return _overlap(one, other) >= _LEAST_OVERLAP and not (one ^ other) & self._rules.turning
+        least = _LEAST_OVERLAP if len(shared) < _MANY_SHARED else _LEAST_OVERLAP_OF_MANY
+        return _overlap(one, other) >= least and (len(more) > _CLAUSE or not more & self._rules.turning)
 
     def _near(self, new: KnownKey, chosen: Collection[str]) -> NearestCluster | None:
         """Return the cluster under the same guard that shares most words, without the chosen ones."""
@@ -161,21 +176,10 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / (len(one | other) or 1)
 
 
-def _rarest(terms: frozenset[str]) -> str:
-    """Return a word that few headlines hold: long ones are rare. Any fixed order is correct."""
-    return max(terms, key=lambda term: (len(term), term))
-
-
 def _why_nested(new: KnownKey, known: KnownKey) -> str:
-    more, fewer = sorted(new.terms - known.terms), sorted(known.terms - new.terms)
-    difference = (
-        f"it also has: {', '.join(more)}"
-        if more
-        else f"it lacks: {', '.join(fewer)}"
-        if fewer
-        else "the words are the same"
-    )
-    return f"merged automatically with key {known.key}; {difference}"
+    own_terms = (("it also has", new.terms - known.terms), ("it lacks", known.terms - new.terms))
+    differences = [f"{phrase}: {', '.join(sorted(terms))}" for phrase, terms in own_terms if terms]
+    return f"merged automatically with key {known.key}; {'; '.join(differences) or 'the words are the same'}"
 
 
 def _why_new(near: NearestCluster | None) -> str:

@@ -7,12 +7,16 @@ import re
 
 from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import extract_headline
+from triage.clusters.place import find_place
 from triage.clusters.rules import Rules, load_rules
 from triage.model import Evidence, Fingerprint
 
 _TERM = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _SPACE = lazy_re(r"\s+")
+_CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
 _TITLE = 300
+# A function checks several conditions; for other crashes the point is the cause.
+_STATED = frozenset(("check", "assert"))
 _KEY = 16
 
 
@@ -30,32 +34,32 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     )
     title = mask_variables(line.text, by)[:_TITLE]
     terms = headline_words(title, by)
-    location = _location(fact, line.text, by)
+    place = find_place(fact, line, codes, len(message_words(title, terms)), by)
     exits = _exit_code(fact) if not terms else ()
-    guard = "|".join((line.component, *codes, *exits, location))
-    anchored = len(terms) > 1 or bool(terms and (codes or location))
+    guard = "|".join((line.component, *codes, *exits, place.text))
+    anchored = len(terms) > 1 or bool(terms and (codes or place.text))
     trail = [
         *line.trail,
         *(f"uses the code {code}" for code in codes),
-        *((f"uses the place {location}",) if location else ()),
+        *((f"uses the {place.kind} {place.text}",) if place.text else ()),
     ]
     if not anchored:
         trail.append("no line says what happened")
     shown = title or fact.text.strip().split("\n", 1)[0][:_TITLE]
-    return Fingerprint(by.version, _digest(by.version, guard, title.lower()), guard, shown, tuple(trail), anchored)
+    headline = "" if place.kind == "statement" else title.lower()
+    return Fingerprint(by.version, _digest(by.version, guard, headline), guard, shown, tuple(trail), anchored)
 
 
 def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
-    """Return the fingerprint of a crash, which is its crash point alone, whoever printed the stack."""
+    """Return the fingerprint of a crash: its crash point, whoever printed the stack, and a condition that failed."""
     title = mask_variables(extract_headline(fact, by).text, by)[:_TITLE] or point
-    return Fingerprint(
-        by.version,
-        _digest(by.version, "crash", point),
-        f"crash|{point}",
-        title,
-        (f"uses the crash point {point}",),
-        True,
-    )
+    trail: tuple[str, ...] = (f"uses the crash point {point}",)
+    parts = ["crash", point]
+    if fact.fields.get("crash_kind") in _STATED and fact.fields.get("message"):
+        title = mask_variables(fact.fields["message"], by)[:_TITLE]
+        parts.append(title.lower())
+        trail = (*trail, "uses the condition that failed")
+    return Fingerprint(by.version, _digest(by.version, *parts), f"crash|{point}", title, trail, True)
 
 
 def name_cluster(fact: Evidence) -> str:
@@ -84,13 +88,10 @@ def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
     return frozenset(term for term in lowered if not term.startswith("<") and term not in by.idle)
 
 
-def _location(fact: Evidence, line: str, by: Rules) -> str:
-    """Return `file:function` of the application's frame, for exceptions of the language itself."""
-    name = fact.fields.get("type", "")
-    if name not in by.placed_types or not line.startswith(name):
-        return ""
-    function = fact.fields.get("function", "")
-    return f"{fact.fields.get('file', '').rpartition('/')[2]}:{function}" if function else ""
+def message_words(title: str, terms: frozenset[str]) -> frozenset[str]:
+    """Return the words of a headline without the class of its exception, which libraries rename."""
+    name = _CLASS_NAME.match(title)
+    return terms if name is None else terms - {name[1].lower()}
 
 
 def _exit_code(fact: Evidence) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ from triage.model.evidence import Evidence
 _MOST_TEXT = 8000
 _MOST_HEADLINE = 2000
 _MOST_UNWRAPS = 8
+_MOST_LINES = 3
 _ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # A first line that only introduces the next ones: `ValidationError: 2 errors:` or `Exception:`.
 _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
-_TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*\b)")
+_TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*\b)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +43,42 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
                 break
         else:
             break
-    line = _first_line(text, rules, trail)
+    line = _first_line(text, rules, trail, is_ending=fact.kind == "ending")
     return Headline(_TYPE.sub("", line)[:_MOST_HEADLINE], component, tuple(trail))
 
 
-def _first_line(text: str, rules: Rules, trail: list[str]) -> str:
-    """Return the first line that is no footer, with the next ones where it only introduces them."""
-    lines = []
-    for line in filter(None, (line.strip() for line in text.split("\n"))):
+def _first_line(text: str, rules: Rules, trail: list[str], *, is_ending: bool) -> str:
+    """Return the first line that is no footer, with the next ones where it only introduces them.
+
+    `is_ending`: only the first line is the failure's, the others are what its writer printed around it.
+    """
+    lines: list[str] = []
+    depth = 0
+    for raw in text.split("\n"):
+        line = raw.strip()
+        if not line:
+            continue
         footer = next((rule.id for rule in rules.footers if rule.pattern.search(line)), None)
         if footer:
             trail.append(f"skipped a line: {footer}")
+            if is_ending:
+                break
             continue
+        indent = len(raw) - len(raw.lstrip())
+        if lines and not (_introduces(lines) or (len(lines) > 1 and indent > depth)):
+            break
         lines.append(line)
-        if not _OPEN.search(line) or len(lines) == 3:
+        depth = indent
+        if len(lines) == _MOST_LINES:
             break
     return " ".join(lines)
+
+
+def _introduces(lines: list[str]) -> bool:
+    """Whether what happened stands in the next line."""
+    return _OPEN.search(lines[-1]) is not None or _has_open_bracket(lines[0])
+
+
+def _has_open_bracket(line: str) -> bool:
+    """Whether a line opens a bracket over the next ones, as gRPC writes `<_InactiveRpcError … terminated with:`."""
+    return line.count("<") > line.count(">")

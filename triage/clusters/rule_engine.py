@@ -9,6 +9,7 @@ from triage.clusters.fingerprint import fingerprint
 from triage.clusters.model import Assignment
 from triage.clusters.rules import load_rules
 from triage.model.diagnosis import Finding, Fingerprint
+from triage.model.evidence import Evidence
 
 
 class RuleEngine:
@@ -20,11 +21,11 @@ class RuleEngine:
         return load_rules().version
 
     def fingerprint(self, finding: Finding) -> Fingerprint | None:
-        """Return that of the first anchored fact, else of the first fact; None without facts or with a signature."""
+        """Return that of the fact that says most, else of the first fact; None without facts or with a signature."""
         if finding.signature is not None or finding.cluster is None or not finding.evidence:
             return None
         prints = [fingerprint(fact) for fact in finding.evidence]
-        return next((each for each in prints if each.anchored), prints[0])
+        return max(zip(finding.evidence, prints, strict=True), key=_weigh)[1]
 
     def place(
         self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
@@ -34,3 +35,9 @@ class RuleEngine:
         `known` are (cluster, fingerprint), `apart` pairs of keys that people keep apart.
         """
         return Clusters((KnownKey.of(cluster, each) for cluster, each in known), apart).assign(new)
+
+
+def _weigh(pair: tuple[Evidence, Fingerprint]) -> tuple[bool, bool, bool]:
+    """Say how much a fact says: an anchor, then a crash point, then more than the last lines of a writer."""
+    fact, print_ = pair
+    return print_.anchored, bool(fact.fields.get("crash_point")), fact.kind != "ending"

@@ -38,6 +38,8 @@ class Rules:
     masks: re.Pattern[str]
     replacements: Mapping[str, str]
     placed_types: frozenset[str]
+    machine_errnos: frozenset[str]
+    sentences: frozenset[str]
     idle: frozenset[str]
     turning: frozenset[str]
 
@@ -73,6 +75,8 @@ def read_rules(path: Path) -> Rules:
         ),
         replacements={f"m{number}": _replacement(entry) for number, entry in enumerate(masks)},
         placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
+        machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
+        sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),
         turning=frozenset(data.get("words", {}).get("turning", ())),
     )

@@ -13,25 +13,11 @@ from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.memory_kills import by_memory_kill
 from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
 from triage.diagnose.stated_places import by_stated_rank, by_stated_tag, own_text, with_origin
+from triage.evidence.exception_chains import WRAPPER_TYPES
 from triage.model import CrashDetail, Detail, Evidence, ExceptionDetail, ExitDetail, KernelDetail, Origin
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.timestamps import ISO
 
-# Exceptions that only wrap or repeat another one, which is the failure.
-WRAPPERS = frozenset(
-    (
-        "KeyboardInterrupt",
-        "SignalException",
-        "ChildFailedError",
-        "ProcessRaisedException",
-        "ProcessExitedException",
-        "SystemExit",
-        "WorkerGroupFailureException",
-        "WorkerGroupError",
-        "TrainingFailedError",
-        "CalledProcessError",
-    )
-)
 _CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
 _EXIT_CODE = "exit code"
 # One process reports the end of another: kinds of facts, and how a pid is named in them.
@@ -195,6 +181,30 @@ def by_ended_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     return _last_of_only_rank(_on_every_rank(_as_often_as_ranks(facts), job))
 
 
+def by_last_exception(facts: list[Evidence], job: JobMap) -> list[Evidence]:
+    """The exception of a chain that is the failure is of the rank that its last one is of."""
+    lasts: dict[tuple[str, int], list[Evidence]] = defaultdict(list)
+    inner = {(fact.source, fact.end) for fact in facts if _is_inner_failure(fact) and _has_no_rank(fact)}
+    for fact in facts if inner else ():
+        detail = fact.detail
+        is_last = isinstance(detail, ExceptionDetail) and detail.chain == "final" and not _has_no_rank(fact)
+        if is_last and (fact.source, fact.end) in inner:
+            lasts[fact.source, fact.end].append(fact)
+    if not lasts:
+        return facts
+    return [own for fact in facts for own in _with_origins(fact, lasts.get((fact.source, fact.end), ()))]
+
+
+def _is_inner_failure(fact: Evidence) -> bool:
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.chain != "final" and not fact.detail.secondary
+
+
+def _with_origins(fact: Evidence, lasts: Sequence[Evidence]) -> list[Evidence]:
+    if not lasts or not _is_inner_failure(fact) or not _has_no_rank(fact):
+        return [fact]
+    return [dataclasses.replace(fact, origin=last.origin, count=1, rank_basis=last.rank_basis) for last in lasts]
+
+
 def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
     unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
     owners = _without_own_exception(_ended_with_code(facts), facts)
@@ -266,7 +276,7 @@ def _ended_with_code(facts: Iterable[Evidence]) -> dict[int, Origin]:
 def is_final_exception(fact: Evidence) -> bool:
     """Whether the fact is the last exception of its traceback, and does not only wrap another."""
     detail = fact.detail
-    is_final = isinstance(detail, ExceptionDetail) and detail.chain == "final" and detail.type not in WRAPPERS
+    is_final = isinstance(detail, ExceptionDetail) and detail.chain == "final" and detail.type not in WRAPPER_TYPES
     return is_final and not is_launcher_report(fact)
 
 
@@ -296,6 +306,7 @@ PLACING: tuple[Callable[[list[Evidence], JobMap], list[Evidence]], ...] = (
     stopped_by_launcher,
     by_exit_status,
     by_ended_ranks,
+    by_last_exception,
 )
 
 

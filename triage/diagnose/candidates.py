@@ -245,6 +245,7 @@ _LOCAL_VALUE = lazy_re(
     r"(?i)\blocal(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?(\d[\w.]{0,40}?)[\])]?[,;]? .{0,40}?"
     r"\bremote(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?\d"
 )
+_BARRIER = lazy_re(r"\[Rank (\d{1,6})\]: Ranks? \d[\d, ]{0,2000} failed to pass monitoredBarrier")
 _LONGEST_COMPARISON = 4000
 _INTERRUPT = "KeyboardInterrupt"
 # Slurm's reasons for ending a job that did not fail.
@@ -284,19 +285,49 @@ def _blame_without_majority(candidate: Candidate, ranks: Sequence[int]) -> None:
 
 def _compared_values(facts: Sequence[Evidence]) -> dict[int, str]:
     """Return what messages that compare ranks say of each: its collective, or the value that it has."""
-    values: dict[int, str] = {}
-    for fact in facts:
-        if " is running " in fact.text:
-            values.update((int(one[1]), _SEQUENCE_NUMBER.sub("", one[2])) for one in _RUNNING.finditer(fact.text))
-        elif len(stated := dict(_HAS_VALUE.findall(fact.text[:_LONGEST_COMPARISON]))) > 1:
+    values = _running_collectives([fact for fact in facts if " is running " in fact.text])
+    for fact in (fact for fact in facts if " is running " not in fact.text):
+        if len(stated := dict(_HAS_VALUE.findall(fact.text[:_LONGEST_COMPARISON]))) > 1:
             values.update((int(rank), value) for rank, value in stated.items())
         elif fact.origin.rank is not None and (own := _LOCAL_VALUE.search(fact.text[:_LONGEST_COMPARISON])):
             values[fact.origin.rank] = own[1]
     return values
 
 
+def _running_collectives(facts: Sequence[Evidence]) -> dict[int, str]:
+    """Return the collective of each rank, as TORCH_DISTRIBUTED_DEBUG=DETAIL prints it.
+
+    A message names its writer's collective first, by its rank in the process group. What it says of another rank only
+    counts where all writers have their ranks of the job, and where that one wrote none: torch decodes the fingerprint
+    of a longer or shorter call wrongly, as `SequenceNumber=0OpType=GATHER`.
+    """
+    values: dict[int, str] = {}
+    of_others: dict[int, str] = {}
+    is_of_group = False
+    for fact in facts:
+        running = [(int(one[1]), _SEQUENCE_NUMBER.sub("", one[2])) for one in _RUNNING.finditer(fact.text)]
+        for number, collective in running[:1]:
+            writer = number if fact.origin.rank is None else fact.origin.rank
+            values[writer] = collective
+            is_of_group = is_of_group or writer != number
+        of_others.update(running[1:])
+    return values if is_of_group else {**of_others, **values}
+
+
 def _is_collective(value: str) -> bool:
     return "OpType" in value
+
+
+def of_smaller_group(candidate: Candidate) -> None:
+    """A monitored barrier numbers the ranks of its process group: where its writer has another rank in the job, the
+    numbers that it names are no ranks of the job.
+    """
+    pairs = [(fact.origin.rank, match) for fact in candidate.facts if (match := _BARRIER.search(fact.text))]
+    moved = [(rank, int(match[1])) for rank, match in pairs if rank is not None and rank != int(match[1])]
+    if moved:
+        rank, number = moved[0]
+        candidate.suspects = ()
+        candidate.why.append(f"The message numbers the ranks of a process group, where rank {rank} is number {number}")
 
 
 def receiver(candidate: Candidate) -> None:
@@ -342,4 +373,4 @@ def stop_of_job(candidate: Candidate) -> None:
 
 
 # Rules that read from the text which rank is at fault, in this order: the last that finds one decides.
-READING: tuple[Callable[[Candidate], None], ...] = (stop_of_job, receiver, minority, blamed)
+READING: tuple[Callable[[Candidate], None], ...] = (stop_of_job, receiver, minority, blamed, of_smaller_group)

@@ -5,13 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import EMPTY_CONTEXT, root_tier
+from triage.diagnose.headline import has_no_message
 from triage.model.details import ExitDetail
 
 _TOGETHER = 1.0  # seconds
+# `Inner Error!`, `CUDNN_STATUS_INTERNAL_ERROR`, `unknown error`: something failed, and not what.
+_WITHOUT_REASON = lazy_re(
+    r"(?i)(?:\b|_)(?:inner|internal|unknown|unspecified|unexpected|unhandled)[ _](?:\w{1,20}[ _])?error\b"
+)
+_LONGEST_MESSAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,23 @@ def first_without_clock(contest: RootContest, one: Candidate) -> float:
     return 100 * is_of_nobody - 10 * specificity + 2 * is_below - is_seen_first
 
 
+def more_telling_first(contest: RootContest, one: Candidate) -> float:
+    """Of unknown failures that nothing else orders, one with a message comes before one without; one with a reason
+    before `internal error`; one that a line of the job's own code raised before others.
+    """
+    if one.signature is not None:
+        return 0
+    is_silent = all(map(has_no_message, one.facts))
+    is_vague = all(_WITHOUT_REASON.search(fact.text[:_LONGEST_MESSAGE]) for fact in one.facts)
+    is_in_library = not any(fact.fields.get("function") and not fact.fields.get("op") for fact in one.facts)
+    return 4 * is_silent + 2 * is_vague + is_in_library
+
+
 CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
     stated_first,
     earlier_first,
     first_without_clock,
+    more_telling_first,
 )
 
 
@@ -98,13 +118,21 @@ def choose_root(
     contest = RootContest(_earliest_of_many(unexplained), context, _failed_exits(context))
     rules = [rule for rule in CHOOSING if rule.__name__.replace("_", "-") not in without]
     keys = {candidate.id: tuple(rule(contest, candidate) for rule in rules) for candidate in unexplained}
-    ordered = sorted(unexplained, key=lambda candidate: (*keys[candidate.id], candidate.id))
+    ordered = sorted(unexplained, key=lambda candidate: (*keys[candidate.id], *_place_order(candidate)))
     if not ordered:
         return None, ()
     root, *others = ordered
     for other in others:
         other.why.append(_why_lost(root, other, context))
     return root, tuple(others)
+
+
+def _place_order(one: Candidate) -> tuple[object, ...]:
+    """Order what no rule orders: signatures by their ids, then unknown failures by the places of their lines."""
+    time = one.first_time
+    where = min(((fact.source, fact.offset) for fact in one.facts), default=("", 0))
+    by_place = (time is None, time or 0.0, *where)
+    return (one.signature is None, one.id if one.signature else "", *by_place, one.id)
 
 
 def began_together(root: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:

@@ -13,7 +13,7 @@ from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import root_tier
 from triage.diagnose.phrases import join_names
-from triage.diagnose.survival import why_uncertain
+from triage.diagnose.survival import why_harmless, why_uncertain
 from triage.model import Evidence, ExitDetail, InferenceDetail
 
 LEAST, MOST = 0.1, 0.95
@@ -24,6 +24,8 @@ UNCERTAIN = 0.45
 """The most for a failure whose lines all say that the program goes on, or may not concern the job."""
 OTHER_STORY = 0.6
 """The most for an inference that names another possible explanation."""
+GUESS = 0.5
+"""The most for one that follows from the absence of something besides."""
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
 _SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.15, 0.1, 0.1
@@ -69,10 +71,13 @@ def rate_confidence(
     if doubts and all(doubts):
         root.why.append(doubts[0])
         share = UNCERTAIN
+    if share > UNCERTAIN and (sentence := why_harmless(candidates)):
+        root.why.append(sentence)
+        share = UNCERTAIN
     stories = {fact.detail.uncertainty for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
     if root.is_inferred and stories and "" not in stories:
         root.why.extend(f"Not certain: {story}" for story in sorted(stories))
-        share = min(share, OTHER_STORY)
+        share = min(share, OTHER_STORY if root.is_measured else GUESS)
     if is_contradicted:
         share = min(share, OTHER_STORY)
     return round(max(LEAST, min(MOST, share)), 2)

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from triage.base.rank_ranges import format_ranks
 from triage.clusters.headline import extract_headline
 from triage.clusters.rules import load_rules
-from triage.diagnose.attribution import WRAPPERS
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.phrases import capitalise
+from triage.evidence.exception_chains import WRAPPER_TYPES
 from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail
 
 _LONGEST = 200
@@ -52,7 +52,7 @@ def has_no_message(fact: Evidence) -> bool:
 def _telling_order(fact: Evidence) -> tuple[object, ...]:
     """Order facts: those with a message first, then strong forms, then the earliest."""
     detail = fact.detail
-    is_wrapper = isinstance(detail, ExceptionDetail) and detail.type in WRAPPERS
+    is_wrapper = isinstance(detail, ExceptionDetail) and detail.type in WRAPPER_TYPES
     is_weak = isinstance(detail, EndingDetail) and detail.strength != "strong"
     is_message = fact.kind != "exit" and not is_status_ending(fact)
     only_stack = fact.kind in _SILENT_KINDS

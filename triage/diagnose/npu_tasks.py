@@ -19,12 +19,13 @@ from triage.base.lazy_re import lazy_re
 from triage.diagnose.context import RuleContext
 from triage.model.evidence import Evidence
 
-TASK = "Task run failed, "
-"""The words before each part of a failed task."""
+_TASK_HINTS = ("Task run failed, ", "FFTS+ run failed, ")
+"""What stands before each part of a failed task."""
 _TIMEOUT_CODE = "EI0002"
-_BASE = "base information"
+_FIRST_PART = lazy_re(r"[,.] ?(?:base|op) information")
 _TAG = lazy_re(r"\btag\[([^\]\n]{1,400})\]")
-_OPERATION = lazy_re(r"^(?:Hcom)?([A-Za-z]{2,40})_")
+_OPERATION = lazy_re(r"^(?:Hcom|worldComm|world)?([A-Za-z]{2,40})_")
+_ENDS = lazy_re(r"^worldCommSendRecv_(\d{1,7})_(\d{1,7})_")
 _GROUP = lazy_re(r"\bgroup:\[([^\]\n]{1,300})\]")
 _MEMBER = lazy_re(r"\brankSize\[(\d{1,7})\], ?rankId\[(\d{1,7})\]")
 _PEER = lazy_re(r"(?:remote rank:? ?|[Ww]aiting peer rank:? ?)\[?(\d{1,7})\b")
@@ -74,6 +75,17 @@ class FailedTask:
         match = _OPERATION.match(self.tag)
         return match[1] if match else ""
 
+    @property
+    def transfer_end(self) -> int:
+        """The member at the other end of a transfer, whose tag names both ends; -1 of other calls."""
+        ends = _ENDS.match(self.tag) if self.member >= 0 else None
+        return -1 if ends is None else int(ends[2] if self.member == int(ends[1]) else ends[1])
+
+    @property
+    def awaited(self) -> int:
+        """The member for which it waits, as stated, or as the tag of a transfer says."""
+        return self.peer if self.peer >= 0 else self.transfer_end
+
 
 @dataclass(frozen=True)
 class Members:
@@ -98,16 +110,17 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class NpuReports:
-    """What all ranks wrote: the first failed task of each rank, and all waits whose ends are known."""
+    """What all ranks wrote: the first failed task of each rank, all waits whose ends are known, and the members."""
 
     tasks: Mapping[int, FailedTask]
     waits: Sequence[Wait]
+    members: Members
 
 
 def read_npu_reports(context: RuleContext) -> NpuReports:
     """Return the failed tasks and the waits of a job."""
-    parts = [fact for fact in (*context.facts_with(TASK), *context.facts_with(_TIMEOUT_CODE)) if _has_rank(fact)]
-    parts = [fact for fact in parts if TASK in fact.text or _TAG.search(fact.text[:_LONGEST_TEXT])]
+    parts = [fact for hint in _TASK_HINTS for fact in context.facts_with(hint) if _has_rank(fact)]
+    parts += [fact for fact in context.facts_with(_TIMEOUT_CODE) if _has_rank(fact) and _states_tag(fact)]
     tasks = list(_read_tasks(parts))
     members = _read_members(context, tasks)
     tasks = [replace(one, group=one.group or members.find_group(one.tag)) for one in tasks]
@@ -115,9 +128,13 @@ def read_npu_reports(context: RuleContext) -> NpuReports:
     for one in tasks:
         first.setdefault(one.rank, one)
     reporters = _count_reporters(tasks)
-    waits = [_wait_of_task(context, members, reporters, one) for one in tasks if one.peer >= 0]
+    waits = [_wait_of_task(context, members, reporters, one) for one in tasks if one.awaited >= 0]
     waits += [*_read_links(context, members), *_read_probes(context)]
-    return NpuReports(first, tuple(one for one in waits if one is not None and one.rank != one.awaited))
+    return NpuReports(first, tuple(one for one in waits if one is not None and one.rank != one.awaited), members)
+
+
+def _states_tag(fact: Evidence) -> bool:
+    return _TAG.search(fact.text[:_LONGEST_TEXT]) is not None
 
 
 def _has_rank(fact: Evidence) -> bool:
@@ -132,7 +149,7 @@ def _read_tasks(facts: Iterable[Evidence]) -> Iterator[FailedTask]:
     for (_, rank), lines in sorted(by_source.items()):
         task: FailedTask | None = None
         for fact in sorted(lines, key=lambda one: one.offset):
-            if task is None or _BASE in fact.text:
+            if task is None or _FIRST_PART.search(fact.text[:_LONGEST_TEXT]):
                 if task is not None:
                     yield task
                 task = FailedTask(rank, fact)
@@ -196,11 +213,11 @@ def _wait_of_task(
     context: RuleContext, members: Members, reporters: Mapping[str, Set[int]], task: FailedTask
 ) -> Wait | None:
     """Return the wait of a task. A communicator that is not known is that of all ranks if most of them report it."""
-    awaited = _resolve(context, members, task.group, task.peer)
+    awaited = _resolve(context, members, task.group, task.awaited)
     if awaited is None and not task.group:
         sharing = reporters[_name_of_unknown_group(task.tag)]
-        if 2 * len(sharing) > len(context.all_ranks) and task.peer in context.all_ranks:
-            awaited = task.peer
+        if 2 * len(sharing) > len(context.all_ranks) and task.awaited in context.all_ranks:
+            awaited = task.awaited
     return Wait(task.rank, awaited, task.fact) if awaited is not None else None
 
 

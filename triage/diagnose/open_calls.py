@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from triage.diagnose.context import RuleContext
+from triage.diagnose.npu_progress import read_npu_progress
 from triage.diagnose.progress import Group, GroupProgress, Progress, read_progress
 
 _PAIR = 2
@@ -58,7 +59,8 @@ class Call:
 
 def read_job_progress(context: RuleContext) -> Progress:
     """Return how far each rank of the job came."""
-    return read_progress(context.facts)
+    progress = read_progress(context.facts)
+    return progress if progress.entries else read_npu_progress(context)
 
 
 def find_job_calls(context: RuleContext) -> list[Call]:
@@ -143,13 +145,14 @@ def _make_transfer(
     members: frozenset[int],
     is_whole: bool,
 ) -> Call:
-    """Return a transfer: its partner is known in a group of two only."""
-    others = members.difference(waiting)
-    if len(others) != 1 or not is_whole:
+    """Return a transfer: its partner is stated or the other one of two, else it may be any member of the group."""
+    partner = next(iter(waiting.values())).partner
+    others = members.difference(waiting) if partner is None else frozenset((partner,))
+    if not is_whole and partner is None:
         return Call(key, group, waiting, is_whole=False)
-    (partner,) = others
-    elsewhere = {partner: keys[partner]} if partner in keys else {}
-    return Call(key, group, waiting, elsewhere=elsewhere, silent=others - keys.keys())
+    elsewhere = {rank: keys[rank] for rank in sorted(others) if rank in keys}
+    silent = others - keys.keys() if len(others) == 1 else frozenset[int]()
+    return Call(key, group, waiting, elsewhere=elsewhere, silent=silent, is_whole=len(others) == 1)
 
 
 def find_members(progress: Progress, all_ranks: frozenset[int]) -> dict[Group, tuple[frozenset[int], bool]]:
@@ -160,6 +163,9 @@ def find_members(progress: Progress, all_ranks: frozenset[int]) -> dict[Group, t
     members: dict[Group, tuple[frozenset[int], bool]] = {}
     by_name: dict[str, list[tuple[Group, dict[int, int]]]] = defaultdict(list)
     for group, entries in progress.by_group.items():
+        if group in progress.members:
+            members[group] = progress.members[group], True
+            continue
         shown = _shown_members(entries) & all_ranks
         is_whole = group.is_default or len(all_ranks) == _PAIR or shown >= all_ranks
         members[group] = (all_ranks if is_whole else shown, is_whole)

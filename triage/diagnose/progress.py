@@ -49,9 +49,9 @@ _DEFAULT_DESCRIPTION, _DEFAULT_NUMBER = "default_pg", "0"
 _LARGEST = 1 << 40
 _LONGEST_TEXT = 4000
 # Transfers between two ranks, and groups of calls that may hold such transfers: their numbers are counted apart.
-_TRANSFERS = lazy_re(r"SEND|RECV|^COALESCED$")
+_TRANSFERS = lazy_re(r"(?i)send|recv|receive|^coalesced$")
 # Calls in which ranks may give or get tensors of different sizes.
-_UNEVEN = lazy_re(r"ALLTOALL|ALL_TO_ALL|SEND|RECV|COALESCED|^GATHER$|^SCATTER$")
+_UNEVEN = lazy_re(r"(?i)alltoall|all_to_all|send|recv|receive|coalesced|^gather$|^scatter$|gatherv|scatterv")
 _SAME_SECOND = 2.0  # lines have whole seconds
 
 
@@ -84,6 +84,7 @@ class OpenCall:
     timeout: int | None = None
     ran: int | None = None
     has_timed_out: bool = True
+    data_type: str = ""
 
     @property
     def is_transfer(self) -> bool:
@@ -104,7 +105,8 @@ class OpenCall:
 class GroupProgress:
     """How far one rank came in one group, as numbers of work (-1: nothing yet; None: not known).
 
-    `local_rank` is its rank within the group. `call` is the first that did not end.
+    `local_rank` is its rank within the group. `call` is the first that did not end; `partner` the rank at the other end
+    of a transfer, if lines state it.
     """
 
     rank: int
@@ -114,6 +116,7 @@ class GroupProgress:
     enqueued: int | None = None
     completed: int | None = None
     call: OpenCall | None = None
+    partner: int | None = None
 
 
 @dataclass(frozen=True)
@@ -121,12 +124,13 @@ class Progress:
     """All that the watchdogs of a job print: `entries` are ascending by rank, those of one rank as it wrote them.
 
     `compared`: rank to the last call that it had started in a group of all ranks, as torch's own comparison says (-1:
-    none), and the line.
+    none), and the line. `members` are those of groups of which lines state all.
     """
 
     entries: Sequence[GroupProgress] = ()
     compared: Mapping[int, tuple[int, Evidence]] = field(default_factory=dict)
     by_rank: Mapping[int, Sequence[GroupProgress]] = field(default_factory=dict)
+    members: Mapping[Group, frozenset[int]] = field(default_factory=dict)
 
     @cached_property
     def by_group(self) -> dict[Group, dict[int, GroupProgress]]:

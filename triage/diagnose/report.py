@@ -21,6 +21,7 @@ from triage.diagnose.phrases import capitalise, join_names, shorten
 from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
 from triage.diagnose.unknown_advice import advise_unknown
+from triage.evidence.exception_chains import is_wrapper
 from triage.evidence.inference import HUNG
 from triage.model import (
     Evidence,
@@ -44,6 +45,7 @@ _MOST_SILENT = 5
 _MOST_CAUSES = 5
 _MOST_PLACES = 3
 _LONGEST_QUOTE = 160
+_WEAKNESS = {"ending": 1, "exit": 2}  # shown after what states the failure itself, and a status last
 
 
 def build_findings(result: ReasoningResult) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
@@ -158,12 +160,14 @@ def with_surroundings(fact: Evidence, facts: Sequence[Evidence]) -> tuple[Eviden
 def _is_handled_by(other: Evidence, fact: Evidence) -> bool:
     """Whether the other fact is the exception during whose handling this one was raised."""
     is_context = isinstance(other.detail, ExceptionDetail) and other.detail.chain == "context"
+    is_context = is_context and not is_wrapper(other.fields.get("type", ""), other.fields.get("message", ""))
     return is_context and other is not fact and (other.source, other.end) == (fact.source, fact.end)
 
 
 def _earliness(fact: Evidence) -> tuple[object, ...]:
     origin = fact.origin
-    return (origin.rank is None, fact.kind == "exit", origin.time is None, origin.time or 0.0, fact.source, fact.offset)
+    time = origin.time is None, origin.time or 0.0
+    return (origin.rank is None, _WEAKNESS.get(fact.kind, 0), *time, fact.source, fact.offset)
 
 
 def _reasons(candidate: Candidate, result: ReasoningResult) -> Iterator[str]:
@@ -256,6 +260,7 @@ def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[
         ranks=ranks,
         count=len(stacks),
         why=(
+            capitalise(facts[0].text),
             "No line, exit or signature explains it: the stacks show where each rank stands, not why",
             *_advice(result, versions),
         ),

@@ -7,9 +7,11 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.candidates import Candidate
 from triage.diagnose.other_programs import name_other_program
 from triage.evidence.endings.classification import UNLIKE, classify
 from triage.evidence.endings.logger_levels import read_level
+from triage.evidence.harmless_signs import HARMLESS
 from triage.evidence.provoked import PROVOKED
 from triage.model import Evidence, ExceptionDetail, Origin
 from triage.ranks.sole_ranks import name_process
@@ -31,9 +33,11 @@ _CONDITION = lazy_re(r"(?i)\b(?:on|upon|if|when|whenever) (?:an? |the )?[\"'`“
 # What a program says that goes on after a failure, or only speaks of one; and what it says where it does not go on.
 _GOES_ON = lazy_re(
     r"(?i)\b(?:retrying|(?:will|going to) (?:retry|try again)|retry needed|trying again|skipp(?:ed|ing)|"
+    r"(?:ignor|lower|disabl)ing|ignored|config(?:uration)? (?:dropped|left out)|"
     r"attempt \d{1,3} ?(?:/|of) ?\d{1,3}|falling back|fell back|continuing|entering retry loop|(?:is|as) expected)\b|"
     r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|"
-    r"\b(?:previous|earlier|last) (?:attempt|run|job|try)\b.{0,40}\b(?:ended|failed|died|exited|crashed)\b"
+    r"\b(?:previous|earlier|last|yesterday's|last (?:night|week|month)'s) (?:attempt|run|job|try)\b.{0,40}"
+    r"\b(?:ended|failed|died|exited|crashed)\b"
 )
 _OBJECTS = ("{", "[{", "[[", '["', "['")  # of JSON and Python; `[launcher] ` is a tag
 _GIVES_UP = lazy_re(
@@ -139,6 +143,18 @@ def why_uncertain(fact: Evidence) -> str:
     if program := name_other_program(fact):
         return f"Its line is about {program}, which is no part of the job"
     return "Its line only speaks of this, or says that the program goes on" if is_uncertain(fact) else ""
+
+
+def why_harmless(candidates: Iterable[Candidate]) -> str:
+    """Return the sign that nothing failed, where all lines that state a failure have one; else empty.
+
+    A stop from outside is an end of the job, whatever its ranks write before they leave.
+    """
+    stated = [one for one in candidates if one.role != "noise"]
+    signs = [fact.fields.get(HARMLESS, "") for one in stated for fact in one.facts]
+    if not all(signs) or any(one.indicates == "outside" for one in stated):
+        return ""
+    return f"{signs[0]}, and no other line shows a failure"
 
 
 def is_uncertain(fact: Evidence) -> bool:

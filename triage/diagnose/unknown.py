@@ -10,12 +10,12 @@ from collections.abc import Collection, Sequence
 from triage.base.lazy_re import lazy_re
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import cluster_id
-from triage.diagnose.attribution import WRAPPERS
-from triage.diagnose.endings import MatchedFacts, is_among, select_endings
+from triage.diagnose.endings import MatchedFacts, is_among, is_stated_ending, select_endings
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.headline import has_no_message
 from triage.diagnose.references import is_reference
-from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, ExitDetail
+from triage.evidence.exception_chains import WRAPPER_TYPES, is_wrapper
+from triage.model import CrashDetail, Evidence, ExceptionDetail, ExitDetail
 
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 _ALL_KINDS = _KINDS | {"ending"}
@@ -27,6 +27,8 @@ _NOT_STARTED = lazy_re(
     r"\berror: (?:pyxis: |spank: |execve\(\): |Failed to invoke (?:spank|task) plugin|"
     r"(?:run_command: |Could not run )slurm task_prolog )"
 )
+# The task then ends with the number of the error.
+_EXEC_ERRORS = {2: "No such file or directory", 8: "Exec format error", 13: "Permission denied"}
 _REACH = 600
 """So many bytes behind the error its reason may begin, with the prefixes of collectors."""
 
@@ -52,6 +54,7 @@ def group_unknown(
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
         if not has_known_reason(fact, reasons) and not _has_not_started(fact, refusals)
     ]
+    failures = _without_wrappers(failures, has_cause=bool(matched.causing))
     endings = select_endings(facts, matched, failures)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
     failures = [fact for fact in failures if fact.kind != "exit" or _is_failure(fact, erring | ended)] + endings
@@ -67,12 +70,28 @@ def group_unknown(
     return groups
 
 
+def _without_wrappers(failures: list[Evidence], *, has_cause: bool) -> list[Evidence]:
+    """Return the failures without those that say only that a part of the job failed, where another says why."""
+    inner = [fact for fact in failures if not is_wrapper_fact(fact)]
+    return inner if has_cause or any(fact.kind != "exit" for fact in inner) else failures
+
+
+def is_wrapper_fact(fact: Evidence) -> bool:
+    """Whether a fact is an exception that says only that a part of the job failed."""
+    return isinstance(fact.detail, ExceptionDetail) and is_wrapper(fact.detail.type, fact.fields.get("message", ""))
+
+
 def _last_lines_beside(facts: Sequence[Evidence], members: Sequence[Evidence]) -> list[Evidence]:
     """Return the endings whose lines hold failures without a message: they say more than a status or a stack."""
     if not all(map(has_no_message, members)):
         return []
-    endings = [fact for fact in facts if isinstance(fact.detail, EndingDetail) and fact.detail.strength != "unlike"]
+    raised = {_first_line(fact) for fact in facts if fact.kind == "exception"}
+    endings = [fact for fact in facts if is_stated_ending(fact) and _first_line(fact) not in raised]
     return [one for one in endings if one not in members and any(is_among(member, one) for member in members)]
+
+
+def _first_line(fact: Evidence) -> str:
+    return fact.text.strip().split("\n", 1)[0]
 
 
 def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
@@ -92,7 +111,10 @@ def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
 
 
 def _has_not_started(fact: Evidence, refusals: Sequence[Evidence]) -> bool:
-    """Whether srun tells of the end of a task behind slurmstepd's message that it could not start it."""
+    """Whether srun reports the end of a task after slurmstepd reported that it could not start it.
+
+    Where the exit code is the number of slurmstepd's error, the two lines may stand in any order: both write to stderr.
+    """
     if (
         fact.kind != "exit"
         or fact.component != "slurm"
@@ -103,10 +125,15 @@ def _has_not_started(fact: Evidence, refusals: Sequence[Evidence]) -> bool:
     return any(
         refusal.source == fact.source
         and refusal.origin.attempt == fact.origin.attempt
-        and refusal.offset < fact.offset
+        and (refusal.offset < fact.offset or _is_exec_error(fact.detail.exit_code, refusal))
         and (not refusal.origin.host or not fact.origin.host or refusal.origin.host == fact.origin.host)
         for refusal in refusals
     )
+
+
+def _is_exec_error(code: int | None, refusal: Evidence) -> bool:
+    """Whether slurmstepd could not execute the program because of the error with this number."""
+    return code in _EXEC_ERRORS and "execve(): " in refusal.text and _EXEC_ERRORS[code] in refusal.text
 
 
 def _is_of_same_writer(fact: Evidence, other: Evidence) -> bool:
@@ -127,7 +154,7 @@ def _is_failure(fact: Evidence, erring: set[int | None]) -> bool:
         has_error = rank in erring or (None in erring and not detail.signal)
         return detail.is_own_failure and rank is not None and not has_error
     if isinstance(detail, ExceptionDetail):
-        return detail.chain != "context" and detail.type not in WRAPPERS
+        return not detail.secondary and detail.type not in WRAPPER_TYPES
     if fact.kind in ("crash", "core"):
         return isinstance(detail, CrashDetail) and bool(detail.kind)
     return True

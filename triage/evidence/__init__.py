@@ -68,6 +68,7 @@ TRIGGERS: tuple[str, ...] = (
     "*** JOB ",
     "NVRM: Xid",
     "Task run failed, ",
+    "FFTS+ run failed, ",
     "| time out |",
     "| no connect |",
     npu_lines.FAILED,

@@ -15,10 +15,10 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
-from triage.evidence import described_pods, headings, provoked
+from triage.evidence import described_pods, harmless_signs, headings, provoked
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
-from triage.ranks import terminal_wrap
+from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import find_root, is_process_snapshot, parse_file_name
 from triage.ranks.host_orders import HostOrder
 from triage.ranks.identity import JobMap, short_host
@@ -191,7 +191,7 @@ def extract_source(
     head, tail, earlier = _read_activity(source, scan, literals, read, context)
     text = Text(source.name, read, scan.size, context.year, layout)
     hits, lost = _count_repeats(_with_literals(scan.hits, literals), read)
-    if layout.width or len(scan.tail) == scan.size:  # it is small: the tail is all of it
+    if layout.is_joined or len(scan.tail) == scan.size:  # it is small: the tail is all of it
         hits = sorted([*hits, *_find_broken_hits(scan.tail, layout, literals)])
     tracebacks = _find_headerless(source, scan, read, context) if small else ()
     endings = _find_endings(text, source, scan, read, earlier)
@@ -204,7 +204,7 @@ def extract_source(
         facts += extracted
     facts += endings.facts
     facts = described_pods.place_on_nodes(facts, text, read)
-    facts = provoked.mark_provoked(facts, text, scan.tail)
+    facts = harmless_signs.mark_harmless(provoked.mark_provoked(facts, text, scan.tail), text)
     ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)
     return ExtractedSource(
         tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
@@ -295,6 +295,8 @@ def _find_broken_hits(data: bytes, layout: Layout, literals: Sequence[str]) -> l
     """
     if layout.width:
         lines = terminal_wrap.find_joined_lines(layout.width, data)
+    elif layout.word_width:
+        lines = word_wrap.find_joined_lines(layout.word_width, data)
     else:
         lines = itertools.chain(
             line_cuts.find_joined_lines(data, layout.table) if layout.cuts_lines else (),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from triage.base.lazy_re import lazy_re
 from triage.model import Basis, Evidence, InferenceDetail, Origin
 
 # What signatures and docs/signatures.md call each basis in the field `ground`.
@@ -50,6 +51,7 @@ _SILENT = frozenset(("log-stopped", "left-first"))
 LASTING = "lasting"
 """Field of an inference that still holds when the job ends: a good end of the job does not make up for it."""
 
+_ONE_SIDED = lazy_re(r"(?i)_?(?:broadcast|reduce$|gather|scatter)")
 _SENTENCE_STARTS = ("rank ", "ranks ", "all ", "at ", "the ", "no ", "one ", "only ", "each ", "every ", "several ")
 
 
@@ -91,6 +93,11 @@ def make_inferences(
         )
         for rank in named or [None]
     ]
+
+
+def may_end_early(op: str) -> bool:
+    """Return whether an operation (`broadcast`, `BROADCAST`) may end on some ranks while others wait for one."""
+    return _ONE_SIDED.match(op) is not None
 
 
 def _sentence(text: str) -> str:

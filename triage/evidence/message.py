@@ -24,7 +24,7 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         "kernel",
         "kernel",
         lazy_re(
-            r"NVRM: |nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory"
+            r"NVRM: |\bXid \(PCI:|nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory"
             r"|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server"
             r"|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
             r"|\b(?:amdgpu|i915|xe) [\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d: "
@@ -45,7 +45,7 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("glibc", "message", lazy_re(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
 )
 _FIELDS = (
-    lazy_re(r"NVRM: Xid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
+    lazy_re(r"\bXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
     lazy_re(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d+)"),
     lazy_re(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
     lazy_re(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),

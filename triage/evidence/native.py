@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.backtraces import crash_fields, find_crash
+from triage.evidence.exception_chains import FRAME
 from triage.evidence.extractor import make_evidence
-from triage.evidence.python import FRAME
 from triage.model import Block, CrashDetail, Evidence
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')

@@ -15,13 +15,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from triage.base.lazy_re import lazy_re
+from triage.evidence.exception_chains import FRAME, ChainedException, choose_failure
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, Chain, Evidence, ExceptionDetail, Origin
 from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.pytests import FAILED, PLACE
-from triage.records.tracebacks import CHAINS, HEADER, is_exception
+from triage.records.tracebacks import CHAINS, HEADER, is_exception, measure_margin, without_margin
 
-FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
 # torch.distributed.checkpoint quotes the traceback of every failed rank: `Traceback (most recent call last): (RANK 0)`
@@ -38,6 +38,8 @@ _COMPILER = lazy_re(r"(?:SyntaxError|IndentationError|TabError): ")
 _GROUP = "+ Exception Group Traceback"
 _MEMBER = lazy_re(r"\s*\+[-+]+ (?:\d+|\.\.\.) -+$|\s*\+-{8,}$")
 _TYPED = lazy_re(r"(?P<type>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.DOTALL)
+# multiprocessing prints the traceback of a pool's process between lines of three quotation marks.
+_QUOTE_END = '\n"""'
 _BARS = lazy_re(r"^\s*[|+] ?")
 
 
@@ -77,13 +79,15 @@ def make_exception(
         block.ends_writer,
         truncated=truncated,
         interleaved=interleaved,
+        secondary=chain != "final",
     )
     return make_evidence(block, "exception", "Python", text, detail, **{**parts, "type": type, "chain": chain})
 
 
 def _parse_chain(block: Block) -> list[Evidence]:
     """Return the exceptions of a traceback, those that it names as cause or context first."""
-    facts = []
+    facts: list[Evidence] = []
+    chain: list[ChainedException] = []
     parts = list(_split_chain(block.lines))
     process = _SPAWN.search("\n".join(block.lines))
     block = _with_origin_of_worker(block)
@@ -101,7 +105,18 @@ def _parse_chain(block: Block) -> list[Evidence]:
         if process and index and isinstance(fact.detail, ExceptionDetail):
             fact = dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, spawn_index=int(process[1])))
         facts.append(fact)
-    return facts
+        chain.append(ChainedException(fact.fields.get("type", ""), fact.fields.get("message", ""), lines, link))
+    return _mark_secondary(facts, choose_failure(chain))
+
+
+def _mark_secondary(facts: list[Evidence], chosen: int) -> list[Evidence]:
+    """Return the facts of a chain, all but the chosen one marked as not the failure."""
+    return [
+        dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, secondary=index != chosen))
+        if isinstance(fact.detail, ExceptionDetail)
+        else fact
+        for index, fact in enumerate(facts)
+    ]
 
 
 def _with_origin_of_worker(block: Block) -> Block:
@@ -152,6 +167,8 @@ def _chain_of(link: str) -> Chain:
 
 
 def _parse_exception(block: Block, lines: list[str], chain: Chain, *, interleaved: bool = False) -> Evidence | None:
+    margin = max(map(measure_margin, lines))
+    lines = [without_margin(line, margin) for line in lines]
     start = next(
         (
             index
@@ -162,7 +179,7 @@ def _parse_exception(block: Block, lines: list[str], chain: Chain, *, interleave
     )
     if start is None:
         return None
-    text = "\n".join(line.rstrip() for line in lines[start:]).strip()
+    text = "\n".join(line.rstrip() for line in lines[start:]).strip().removesuffix(_QUOTE_END).strip()
     name, _, message = text.partition(":")
     # Where frames of several writers were left out, nobody knows which frame was the innermost.
     place = {} if interleaved and block.ambiguous else _innermost_frame(lines[:start])

@@ -60,7 +60,8 @@ class ExceptionDetail(Detail):
     `nonfatal`: it ended no process (`ignored` by Python, or it ended a `thread`). `continued`: its rank made progress
     afterwards. `ends_writer`: nothing of its writer follows in its file. `quoted_by_launcher`: the rank printed it
     itself before. `interleaved`: lines of several writers were mixed. `truncated`: its last line is missing.
-    `spawn_index`: number of the process of torch.multiprocessing.spawn.
+    `spawn_index`: number of the process of torch.multiprocessing.spawn. `secondary`: another exception of its chain is
+    the failure.
     """
 
     type: str = ""
@@ -72,6 +73,7 @@ class ExceptionDetail(Detail):
     interleaved: bool = False
     truncated: bool = False
     spawn_index: int | None = None
+    secondary: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,9 @@ def analyse(
         facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
     )
     rules = compare.load_rules(options.settings)
-    compared = compare.compare_ranks(job.scanned, texts.read_of, extracted, [*dumps.evidence, *stacks.evidence], rules)
+    compared = compare.compare_ranks(
+        job.scanned, texts.read_of, extracted, artifacts.reconcile(dumps.evidence, stacks.evidence), rules
+    )
     applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
     result = _diagnose_with_settings(compared, extracted, applying)
     near_misses.name_near_misses(result, applying.signatures)

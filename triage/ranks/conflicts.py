@@ -54,7 +54,7 @@ def _ranks_of_local_ranks(job: JobMap) -> Iterator[str]:
 
 def _ranks_of_files(job: JobMap) -> Iterator[str]:
     for source, ranks in sorted(job.by_source.items()):
-        stated = job.sources[source].rank if source in job.sources else None
+        stated = job.sources[source].rank
         stated = job.names.doubtful.get(source, stated)
         if stated is not None and ranks and stated not in ranks:
             yield f"the lines of {source} are {format_ranks(ranks)}"

@@ -131,6 +131,13 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         ("node3/train.log", "logs/worker-1/train.log", "gpu017/train.log"),
         r"(?:^|/)(?P<host>(?i:(?:node|host|worker|nid|compute|n)[-_]?\d[\w-]*|gpu[-_]?\d{2,}[\w-]*))(?=/)",
     ),
+    # A single digit begins versions rather than addresses.
+    _file_naming(
+        "folder with the address of a host",
+        "habit",
+        ("10.0.0.2/train.log", "plogs/192.168.10.101/log/run/plog/plog-4012_20250619174241117.log"),
+        r"(?:^|/)(?P<host>[1-9]\d{1,2}(?:\.\d{1,3}){3})(?=/)",
+    ),
     _file_naming(
         "file of a host",
         "habit",

@@ -40,6 +40,8 @@ _LESS_EXACT = (
 )
 _MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
 _MOST_FILE_PREFIXES = 3
+# A name without a digit may stand before one line for each so many lines of hosts.
+_OTHER_NAME, _HOST_LINES = lazy_re(r"[A-Za-z_][A-Za-z_.-]{0,60}: "), 8
 # A stamp of a collector, such as `ts`: it stands before lines that no program stamps so.
 _STAMP = lazy_re(rf"\[?{ISO}\]?:? ")
 _STAMPED_AGAIN = lazy_re(
@@ -76,6 +78,12 @@ def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
         r"(?:step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+)$"
     )
     return _few_values(values, lines) and all(re.search(r"\d", name) and not counter.match(name) for name in values)
+
+
+def _hosts_and_few_names(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """Names of hosts; a few lines may begin with another name, as `wandb: ` does."""
+    others = sum(_OTHER_NAME.match(line) is not None for line in lines)
+    return _host_names(values, lines) and others * _HOST_LINES <= len(values)
 
 
 def _host_and_rank(values: Sequence[str], _: Sequence[str]) -> bool:
@@ -268,9 +276,10 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "pdsh 2",
         "a d date",
         _sample("node{}: step 3"),
-        r"(?P<host>(?=[\w-]*[A-Za-z]|\d+\.\d+\.\d+\.\d+:)\w[\w.-]*\w):(?: |$)",
+        # A digit is part of it: `wandb: ` before some lines is a program's.
+        r"(?P<host>(?=[\w-]*[A-Za-z]|\d+\.\d+\.\d+\.\d+:)(?=[\w.-]*\d)\w[\w.-]*\w):(?: |$)",
         "host",
-        _host_names,
+        _hosts_and_few_names,
     ),
     _file_prefix(
         "torchx and NeMo-Run",

@@ -372,7 +372,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "any",
         "date [d",
         "2026-11-21 03:07:45,372 [rank2] INFO trainer: step 3",
-        rf"\[?{ISO}\]?(?: ?[-:|])?(?: +(?!File |Binary file )(?=[A-Z\[({{<|-])| |$)",
+        rf"\[?{ISO}\]?(?: ?[-:|])?(?: {{1,4}}(?!File |Binary file )(?=[A-Z\[({{<|-])| +(?=[A-Z]{{4,8}}\b)| |$)",
     ),
     make_grammar("Kaggle", "carrier", "Kaggle", "d", "704.7s\t1460\tstep 3", r"\d+\.\d+s\t\d+\t", required_text="s\t"),
     make_grammar(
@@ -399,7 +399,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "logging, Lightning",
         "[a",
         ("[rank2] INFO trainer: step 3", "[rank: 2] Seed set to 42"),
-        r"\[rank(?:: |[ :=_-])?(?P<rank>\d+)\](?!:) *",
+        r"\[rank(?:: |[ :=_-])?(?P<rank>\d+)\](?!:)(?: (?=  )| *)",
     ),
     make_grammar(
         "DeepSpeed",

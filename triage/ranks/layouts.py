@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
+from triage.ranks import word_wrap
 from triage.ranks.file_prefixes import SAMPLED_LINES, UNLABELLED, detect_table
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
@@ -24,13 +25,16 @@ SYSLOG_PREFIXES = frozenset({"syslog", "journal with ISO stamps"})
 CUTTING_PREFIXES = LABEL_PREFIXES | SYSLOG_PREFIXES | {"PALS --label"}
 _COLLECTOR_SAMPLES = 12
 _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
+# What a paste leaves of a colour when it drops the escape character, on a line that has the end of a colour too.
+_COLOUR_WITHOUT_ESCAPE = lazy_re(r"\[(?:[0-9]{1,3}(?:;[0-9]{1,3}){0,5})?m")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """How the lines of one source are written.
 
-    `table` has their grammars, `wrapper` is the log wrapper around them, and `width` is where a terminal broke them.
+    `table` has their grammars, `wrapper` is the log wrapper around them, and `width` is where a terminal broke them,
+    `word_width` where an editor broke them between words.
     `cuts_lines`: a collector cuts long lines. `escapes_newlines`: a collector writes several lines as one.
     """
 
@@ -39,11 +43,17 @@ class Layout:
     width: int = 0
     cuts_lines: bool = False
     escapes_newlines: bool = False
+    word_width: int = 0
+
+    @property
+    def is_joined(self) -> bool:
+        """Did a terminal or an editor break its lines?"""
+        return bool(self.width or self.word_width)
 
     @property
     def is_wrapped(self) -> bool:
         """Is there more around the lines than the prefixes that any file may have?"""
-        return bool(self.wrapper or self.width or self.escapes_newlines) or not (
+        return bool(self.wrapper or self.is_joined or self.escapes_newlines) or not (
             self.table is BY_START or self.table is UNLABELLED
         )
 
@@ -62,6 +72,10 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
     if width:
         unbroken = b"\n".join(_join_broken(width, tail or head))
         return Layout(resolve_labels(detect_table(_sample(unbroken, SAMPLED_LINES)), unbroken), "", width)
+    word_width = word_wrap.detect_width(tail or head) if not (head and tail) else 0
+    if word_width:
+        joined = word_wrap.join_lines(word_width, tail or head)
+        return Layout(resolve_labels(detect_table(_sample(joined, SAMPLED_LINES)), joined), word_width=word_width)
     half = SAMPLED_LINES // 2
     lines = _sample(head, half) + _sample(tail[tail.find(b"\n") + 1 :], half)
     table = resolve_labels(detect_table(lines), head + b"\n" + tail)
@@ -119,6 +133,12 @@ def _sample(data: bytes, most: int) -> list[str]:
     full = [line for line in lines if line.strip()]
     step = max(1, len(full) // most)
     return [
-        _COLOUR.sub("", line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace").removeprefix("\ufeff"))
+        strip_colours(line[: 1 << 11].replace(b"\0", b"").decode("utf-8", "replace").removeprefix("\ufeff"))
         for line in (full[number * step + number * number % step] for number in range(len(full) // step))
     ][:most]
+
+
+def strip_colours(text: str) -> str:
+    """Return a line without terminal colours, also where a paste dropped the escape character: `[31mError[0m`."""
+    text = _COLOUR.sub("", text) if "\x1b" in text else text
+    return _COLOUR_WITHOUT_ESCAPE.sub("", text) if "[0m" in text or "[39m" in text else text

@@ -15,6 +15,7 @@ from triage.stacks.live.boundaries import DumpBoundaries
 
 _CONTINUES = lazy_re(
     r"\s*(?:> ?)*(?:$|#(?:$| )|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|"
+    r"Traceback \(most recent call first|Unable to locate python|  (?:<built-in |Garbage-collect|Waiting for the GIL)|"
     r"Extension modules: |\[Inferior |#\d+[ :]|\*?\s*(?:frame|thread) #|"
     r"Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\((?:gdb|lldb)\)|--+Type|Missing separate|"
     r"Core was generated|"
@@ -58,7 +59,7 @@ _INSIDE = lazy_re(
     r"(?:Current t|T)hread 0x|\[bt\] \(\d+\)|\S+\([^)\s]*\) ?\[0x[0-9a-f]+\]|(?:PC: )?@ +0x|[CVvJjA]  \[|"
     r"\[\d+\] .*\+0x|"
     r"(?:\[[^\]\s]+:\d+\] )?\[ ?\d+\] \S|=========  +|\d{1,3} +(?:0x[0-9a-f]{4}|\S+\(\S*\) ?\[0x|[A-Za-z_]\w*::)|"
-    r"what\(\):)"
+    r"what\(\):| {4}\S.{0,2000} \((?:[^()\s]{1,300}:\d+|[^()\s]{1,300}\.so[\d.]{0,20})\)$)"
 )
 _NEAR = 12
 _HEADING_LINES = 6

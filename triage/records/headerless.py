@@ -20,6 +20,7 @@ _EXCEPTION = lazy_re(
     r"[A-Za-z_]\w*(?:Error|Exception|Interrupt|Exit|Failure|Timeout|Expired|StopIteration)(?::(?: |$)|$)"
 )
 _CODE = lazy_re(r"\s{2}|[\s~^]+$")
+_RANK_LABEL = ("bracketed rank",)
 # The most lines of others between two lines of a traceback.
 _MOST_OTHERS = 8
 
@@ -30,25 +31,27 @@ def find_headerless_tracebacks(text: Text) -> Iterator[list[Line]]:
     Lines of a writer with a prefix end with each exception line. Lines without one may be of several writers, and stay
     together.
     """
-    open_tracebacks: dict[str, tuple[list[Line], int]] = {}
+    open_tracebacks: dict[tuple[str, int | None], tuple[list[Line], int]] = {}
     for line in text.lines_from(0, text.size):
         parsed = line.parsed
-        writer = parsed.writer
+        writer = parsed.writer, parsed.origin.rank
         current = open_tracebacks.get(writer)
-        if _FRAME.match(parsed.text) and not parsed.opens_record:
+        # `[rank3] ` before each line is no record of a logger.
+        opens_record = parsed.opens_record and parsed.layers[-1:] != _RANK_LABEL
+        if _FRAME.match(parsed.text) and not opens_record:
             lines = current[0] if current else []
             lines.append(line)
             open_tracebacks[writer] = lines, 0
         elif current:
             lines, others = current
             is_end = is_exception_line(line)
-            if not parsed.opens_record and (is_end or _is_code(parsed.text, lines[-1])):
+            if not opens_record and (is_end or _is_code(parsed.text, lines[-1])):
                 lines.append(line)
                 open_tracebacks[writer] = lines, 0
-                if is_end and writer:
+                if is_end and writer != ("", None):
                     yield lines
                     del open_tracebacks[writer]
-            elif others >= _MOST_OTHERS or parsed.opens_record:
+            elif others >= _MOST_OTHERS or opens_record:
                 yield from _until_exception(lines)
                 del open_tracebacks[writer]
             elif parsed.text.strip():

@@ -82,9 +82,14 @@ def read_introduction(origin: Origin, text: str) -> Introduction:
     return Introduction(hosts.pop()) if len(hosts) == 1 else Introduction()
 
 
+def names_other_host(text: str) -> bool:
+    """Whether a host in the text may be that of another process, as of the store that a rank connects to."""
+    return _OTHER_HOST.search(text) is not None
+
+
 def _hosts_in(text: str, *, has_rank: bool) -> Iterator[str]:
     for form in _FORMS:
         yield from (match["host"].rstrip(".") for match in form.finditer(text))
-    if (has_rank or _STATED_RANK.search(text)) and not _OTHER_HOST.search(text):
+    if (has_rank or _STATED_RANK.search(text)) and not names_other_host(text):
         for form in _APART:
             yield from (match["host"].rstrip(".") for match in form.finditer(text))

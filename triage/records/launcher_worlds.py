@@ -43,7 +43,7 @@ def read_launcher_world(text: str) -> tuple[Origin, ...] | None:
 def _parse_literal(text: str) -> object:
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
 
@@ -76,7 +76,6 @@ def _is_world(world: Mapping[object, object]) -> bool:
     lists = [numbers for numbers in world.values() if isinstance(numbers, list)]
     return (
         len(lists) == len(world)
-        and sum(map(len, lists)) <= _MOST_RANKS
         and all(isinstance(host, str) and _HOST.fullmatch(host) for host in world)
         and all(_are_numbers(numbers) for numbers in lists)
     )

@@ -15,7 +15,7 @@ from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
 from triage.records import launcher_worlds
-from triage.records.introductions import read_introduction
+from triage.records.introductions import names_other_host, read_introduction
 from triage.records.text import Text
 from triage.records.tracebacks import HEADER
 
@@ -161,7 +161,8 @@ def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> I
     pid = pids.pop() if len(pids) == 1 else origin.pid if not pids and is_own else None
     pid = pid if pid == origin.pid or not _ABOUT_ANOTHER.search(text) else None
     local = locals_.pop() if len(locals_) == 1 else origin.local_rank if not locals_ else None
-    host = introduced.host or (match[1] if (match := _HOST.search(text)) else None)
+    named = _HOST.search(text) if not names_other_host(text) else None
+    host = introduced.host or (named[1] if named else None)
     joined = Origin(rank=rank, local_rank=local, pid=pid, host=origin.host or host)
     has_two = sum(part is not None for part in (rank, local, pid, introduced.host or None)) > 1
     node, node_size, nodes = (_only_number(pattern, text) for pattern in (_NODE, _NODE_SIZE, _NODES))

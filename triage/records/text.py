@@ -8,10 +8,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
 from triage.base.lazy_re import lazy_re
-from triage.ranks import log_wrappers, terminal_wrap
+from triage.ranks import log_wrappers, terminal_wrap, word_wrap
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
-from triage.ranks.layouts import PLAIN, Layout
+from triage.ranks.layouts import PLAIN, Layout, strip_colours
 from triage.ranks.log_wrappers import Message
 from triage.ranks.prefix import ParsedLine, parse_prefix
 from triage.records import deinterleave
@@ -35,7 +35,6 @@ _RETURN = lazy_re(rb"\r")
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _LEFT_OUT = " … ".encode()
 _START_BYTES, _AROUND_BYTES = 1 << 8, 1 << 11
-_COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 class Line:
@@ -183,7 +182,7 @@ class Text:
         piece gives the whole line.
         """
         table = self.layout.table
-        if not (self.layout.wrapper or self.layout.width or self._cut_lines or self.layout.escapes_newlines):
+        if not (self.layout.is_joined or self.layout.wrapper or self._cut_lines or self.layout.escapes_newlines):
             return split_line(data, offset, self.year, table)
         joined = self._join_pieces(data, offset)
         begin, end = offset, None
@@ -210,6 +209,8 @@ class Text:
             return self._cut_lines.join_pieces(data, offset)
         if self.layout.width:
             return terminal_wrap.join_pieces(self.layout.width, data, offset, self.size, self._read)
+        if self.layout.word_width:
+            return word_wrap.join_pieces(self.layout.word_width, offset, self.size, self._read)
         if self.layout.wrapper in ("cri", "json"):
             return log_wrappers.join_pieces(self.layout.wrapper, data, offset, self.size, self._read)
         return None
@@ -230,7 +231,7 @@ class Text:
         before = 1 if start else 0
         data = self._read(start - before, PAGE + before)
         position = data.find(b"\n") + 1 if before else 0
-        is_wrapped = bool(self.layout.wrapper or self.layout.width)
+        is_wrapped = bool(self.layout.wrapper or self.layout.is_joined)
         if (before and not position) or position >= len(data):
             return _Page(start, b"", self._parse_line, is_wrapped)
         if not data.endswith(b"\n"):
@@ -268,8 +269,8 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
         part = data[begin:end]
         if part.strip(b"\r"):
             lines.append(Line(offset + begin, part.strip(b"\r"), year, table))
-    if second and len(lines) == 2 and (two := _deinterleave_pair(*lines)):
-        return two
+    if second and len(lines) == 2:
+        _deinterleave_pair(*lines)
     return lines or [Line(offset, b"", year, table)]
 
 
@@ -286,19 +287,18 @@ def _deinterleave(line: Line) -> list[Line]:
     return lines
 
 
-def _deinterleave_pair(first: Line, second: Line) -> list[Line]:
-    """Separate two prefixes with one text written into each other; nothing where it is not such a pair.
+def _deinterleave_pair(first: Line, second: Line) -> None:
+    """Separate two prefixes with one text written into each other, if the lines are such a pair.
 
     Example: `[rank0]: Trace[rank1]: Traceback (most …back (most …`.
     """
     begun = first.parsed.text
     text, writers = deinterleave.deinterleave_text(begun + second.parsed.text)
     if writers != 2 or not text.startswith(begun) or first.parsed.layers != second.parsed.layers:
-        return []
+        return
     for line, own in ((first, begun), (second, second.parsed.text)):
         line._raw = line.raw[: len(line.raw) - len(own)] + text
         line._parsed = None
-    return [first, second]
 
 
 def _behind_progress_bars(data: bytes, year: int, table: Table) -> list[int]:
@@ -314,4 +314,4 @@ def _decode(data: bytes) -> str:
         half = LONGEST // 2
         data = data[:half] + _LEFT_OUT + data[-half:]
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
-    return _COLOUR.sub("", text) if "\x1b" in text else text
+    return strip_colours(text)

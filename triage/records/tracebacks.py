@@ -43,6 +43,13 @@ _MESSAGE_STARTS = (
 )
 _MESSAGE_LINES = 400
 _OTHER_LINES = 200
+# A message may have lines of any form: they belong to it where a sentence that joins exceptions stands behind so many.
+_LINES_BEFORE_JOINT = 40
+# torch quotes the traceback of a DataLoader's worker so (torch/_utils.py, ExceptionWrapper).
+_ORIGINAL = "Original "
+# pydantic names the field between `1 validation error for Spec` and the reason: `parallel -> tensor`.
+_FIELD = lazy_re(r"[\w.\[\]-]{1,120}(?: -> [\w.\[\]-]{1,120}){0,20}$")
+_FIELDS_FOLLOW = lazy_re(r"validation errors? for [\w. \[\],]{1,120}$")
 
 
 def is_exception(text: str) -> bool:
@@ -62,8 +69,10 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
     others = 0
     in_table = False
     opened, in_group = 0, _GROUP in first.parsed.text
+    margin = measure_margin(first.parsed.text)
+    pending: list[Line] = []
     for line in following:
-        text = line.parsed.text
+        text = without_margin(line.parsed.text, margin)
         if state == "frames":
             if HEADER in text and not (in_group and _MEMBER.match(text)):
                 return _collect_mixed(lines, line, following)
@@ -84,13 +93,17 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
                 break
         elif state == "message":
             if text.strip() in CHAINS or text.startswith(_SPAWNED):
+                lines += [*pending, line]
+                state, pending = "chain", []
+            elif not in_table and not pending and _opens_quote(lines[-1], text) and not _opens_record(line, first):
+                opened, margin = len(lines), margin + measure_margin(text)
                 lines.append(line)
-                state = "chain"
-            elif len(lines) < _MESSAGE_LINES and (
-                _continues_message(line, first, is_tagged, in_table) or _is_last_error(lines[-1], line)
-            ):
+                state, others = "frames", 0
+            elif not pending and _extends(lines, line, text, first, is_tagged, in_table):
                 lines.append(line)
                 in_table = in_table and not (text.startswith("=====") and _count_rulers(lines) > 1)
+            elif _may_precede_joint(line, first) and len(pending) < _LINES_BEFORE_JOINT:
+                pending.append(line)
             else:
                 break
         elif HEADER in text:
@@ -126,12 +139,46 @@ def _is_frame(text: str) -> bool:
     return is_indented or text.strip(" ~^") == ""
 
 
-def _continues_message(line: Line, first: Line, is_tagged: bool, in_table: bool) -> bool:
+def measure_margin(header: str) -> int:
+    """Return how many blanks stand before a header, and so before all lines of a quoted traceback."""
+    text = header.lstrip(" ")
+    return len(header) - len(text) if text.startswith(HEADER) else 0
+
+
+def without_margin(text: str, margin: int) -> str:
+    """Return a line of a quoted traceback without the blanks that stand before all its lines."""
+    return text[margin:] if margin and not text[:margin].strip(" ") else text
+
+
+def _opens_quote(before: Line, text: str) -> bool:
+    """Is it the header of a traceback that a message quotes: `TaskFailed: rank 4 failed:`, then the traceback?"""
+    if not text.lstrip(" ").removeprefix(_ORIGINAL).startswith(HEADER):
+        return False
+    return text.startswith((" ", _ORIGINAL)) or before.parsed.text.rstrip().endswith(":")
+
+
+def _may_precede_joint(line: Line, first: Line) -> bool:
+    return not (_opens_record(line, first) or HEADER in line.parsed.text or PROGRESS.search(line.parsed.text))
+
+
+def _extends(lines: Sequence[Line], line: Line, text: str, first: Line, is_tagged: bool, in_table: bool) -> bool:
+    if len(lines) >= _MESSAGE_LINES:
+        return False
+    is_field = _FIELD.match(text) is not None and any(
+        _FIELDS_FOLLOW.search(other.parsed.text.rstrip()) for other in lines[-_LINES_BEFORE_JOINT:]
+    )
+    return (
+        _continues_message(line, text, first, is_tagged, in_table)
+        or _is_last_error(lines[-1], line)
+        or (is_field and not _opens_record(line, first))
+    )
+
+
+def _continues_message(line: Line, text: str, first: Line, is_tagged: bool, in_table: bool) -> bool:
     """Does a line after the exception line belong to its message?
 
     Lines of a tagged writer do, until a record or a new header.
     """
-    text = line.parsed.text
     # torchelastic's table quotes the tracebacks that `@record` stored.
     if _opens_record(line, first) or (HEADER in text and not in_table):
         return False
@@ -152,9 +199,11 @@ def _is_last_error(before: Line, line: Line) -> bool:
 
 
 def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
-    """Return all lines of tracebacks that run together, until each header has its exception and no chain continues."""
+    """Return all lines of tracebacks that run together, until each header has its exception and no chain continues.
+
+    They have one headline each: `deinterleave_lines` finds them.
+    """
     lines.append(second)
-    headline = lines[0]
     others = 0
     opened, ended = 2, 0
     for line in following:
@@ -164,7 +213,7 @@ def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -
         belongs = HEADER in text or _is_frame(text) or FRAME.match(text) is not None or text.strip() in CHAINS
         opened += HEADER in text
         if is_exception(text):
-            headline, belongs = line if headline is lines[0] else headline, True
+            belongs = True
             ended += 1
         elif ended >= opened and text.strip() and text.strip() not in CHAINS:
             break
@@ -175,4 +224,4 @@ def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -
             break
     while not lines[-1].parsed.text.strip():
         lines.pop()
-    return lines, headline, True
+    return lines, lines[0], True

@@ -56,7 +56,7 @@ _STACKS = lazy_re(
     rb"Thread \d+ \((?:Thread 0x[0-9a-f]+|LWP \d|process \d)|"
     rb"PID \d+ - process|Process \d+ stopped\s*$"
 )
-_FRAME = lazy_re(rb"^\s*(?:\* )?(?:frame )?#0:? ", re.MULTILINE)
+_FRAME = lazy_re(rb"^\s*(?:\* )?(?:frame )?#0:? |^Traceback \(most recent call first\):", re.MULTILINE)
 # What people and scripts print above a dump: `=== rank 2 (pid 4711) ===`, `$ py-spy dump --pid 4711`.
 _DUMP_TOPIC = lazy_re(rb"(?m)^(?:Process \d+: |Thread \d+ \(|\[New LWP |\[Thread debugging|PID \d+ - process)")
 _DUMP_HEADINGS = lazy_re(

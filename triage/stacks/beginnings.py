@@ -33,7 +33,7 @@ BEGINNINGS: tuple[Beginning, ...] = (
         ("terminated with signal", "Program received signal"),
     ),
     Beginning(r"\* thread #\d+.* stop reason = ", ("stop reason = ",), ("stop reason = ",)),
-    # py-spy, Python's faulthandler and pystack
+    # py-spy, py-bt of gdb, Python's faulthandler and pystack
     Beginning(
         r"Thread (?:0x[0-9a-fA-F]+|\d+) \((?:active|idle)(?:\+gil)?\)(?:: \"|$)",
         ("(active", "(idle"),
@@ -44,6 +44,11 @@ BEGINNINGS: tuple[Beginning, ...] = (
     ),
     Beginning(
         r"Stack \(most recent call first\):$", ("Stack (most recent call first)",), ("Stack (most recent call first)",)
+    ),
+    Beginning(
+        r"Traceback \(most recent call first\):$",
+        ("Traceback (most recent call first)",),
+        ("Traceback (most recent call first)",),
     ),
     Beginning(r"Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$", ("Timeout (",)),
     Beginning(r"The process died due (?:to )?receiving signal", ("The process died due",), ("The process died due",)),

@@ -70,7 +70,7 @@ class Incidents:
         with self._db.write() as connection:
             query = "SELECT num, id, digest, seen FROM incident WHERE job = ?"
             known = connection.execute(query, (job,)).fetchone()
-            identifier = _choose_id(connection, job) if known is None else known["id"]
+            identifier = choose_id(connection, job) if known is None else known["id"]
             if known is not None:
                 connection.execute(
                     "UPDATE incident SET seen = seen + 1, seen_at = ? WHERE num = ?", (when, known["num"])
@@ -238,7 +238,7 @@ def change_from_row(row: Any) -> DiagnosisChange:
     )
 
 
-def _choose_id(db: sqlite3.Connection, job: str) -> str:
+def choose_id(db: sqlite3.Connection, job: str) -> str:
     """Return an id for the incident of a new job: the first digits of the job's id that no other incident has."""
     digits = job.removeprefix("j-")
     for count in range(ID_DIGITS, len(digits), 4):

@@ -16,6 +16,7 @@ from triage.base.errors import InputError
 from triage.evidence.redact import redact
 from triage.store import codec
 from triage.store.connection import Connections
+from triage.store.incidents import choose_id
 
 FORMAT = "triage.store/1"
 # Tables whose rows are exported unchanged, each after the tables that it refers to.
@@ -45,8 +46,8 @@ def export_lines(connections: Connections, lost: list[str] | None = None) -> Ite
             except (sqlite3.DatabaseError, zlib.error, ValueError) as error:
                 lost.append(f"incident {identifier}: {error}")
         for table in _AFTER:
-            query = f"SELECT t.*, i.id AS of FROM {table} t JOIN incident i ON i.num = t.incident ORDER BY t.id"
-            yield from _rows(db, query, table, lost)
+            query = f"SELECT t.*, i.id AS of, i.job AS of_job FROM {table} t JOIN incident i ON i.num = t.incident"
+            yield from _rows(db, f"{query} ORDER BY t.id", table, lost)
         yield from _rows(db, "SELECT * FROM audit ORDER BY id", "audit", lost)
         yield _line({"type": "end", "lost": lost})
     finally:
@@ -86,7 +87,8 @@ def _line(item: dict[str, Any]) -> str:
 def _clean(item: dict[str, Any]) -> dict[str, Any]:
     """Redact an imported object."""
     return {
-        key: value if key in ("id", "key", "job", "digest") else _redact_texts_in(value) for key, value in item.items()
+        key: value if key in ("id", "key", "job", "of_job", "digest") else _redact_texts_in(value)
+        for key, value in item.items()
     }
 
 
@@ -151,8 +153,10 @@ def _plain(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
 
 
 def _import_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
-    if db.execute("SELECT 1 FROM incident WHERE id = ?", (item["id"],)).fetchone() is not None:
+    if db.execute("SELECT 1 FROM incident WHERE job = ?", (item["job"],)).fetchone() is not None:
         return 0
+    if db.execute("SELECT 1 FROM incident WHERE id = ?", (item["id"],)).fetchone() is not None:
+        item["id"] = choose_id(db, item["job"])  # another job of this store has the same first digits
     parts = {part: item.pop(part) for part in _PARTS}
     page, body = item.pop("page"), item.pop("body")
     num = _insert(db, "incident", item).lastrowid
@@ -166,7 +170,10 @@ def _import_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
 
 def _import_related(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
     def take(db: sqlite3.Connection, item: dict[str, Any]) -> int:
-        row = db.execute("SELECT num FROM incident WHERE id = ?", (item.pop("of"),)).fetchone()
+        row = db.execute(
+            "SELECT num FROM incident WHERE job = :of_job OR (:of_job IS NULL AND id = :of)",
+            {"of": item.pop("of"), "of_job": item.pop("of_job", None)},  # exports of older versions have no of_job
+        ).fetchone()
         item = {name: value for name, value in item.items() if name not in ("id", "incident")}
         if row is None:
             return 0

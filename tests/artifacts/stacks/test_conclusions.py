@@ -65,6 +65,25 @@ def test_other_call_blames_only_by_majority(stacks: tuple[tuple[str, ...], ...],
     assert "process groups" in result.uncertainty if ranks else "no rank at fault" in result.text
 
 
+def test_rank_in_a_call_that_others_passed_is_a_guess() -> None:
+    """A broadcast ends on some ranks early, so a rank that left it out may be at fault; an all_gather does not."""
+    for name, is_guess in (("broadcast", True), ("all_gather", False)):
+        result = first(IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, call(name, 31))
+        assert (result.rule, result.ranks, result.is_guess) == ("divergent-call", (3,), is_guess)
+        assert ("left it out" in result.uncertainty) == is_guess
+
+
+def test_call_without_a_name_is_not_compared() -> None:
+    """Native frames that only show a wait blame no rank; those that connect a new group are another call."""
+    for function, rule in (
+        ("c10d::Work::wait", "hung"),
+        ("gloo::transport::tcp::Context::createAndConnectAllPairs", "divergent-call"),
+    ):
+        unnamed = (f"{function} (libtorch_cpu.so)",)
+        named = ("c10d::ops::allreduce_ (libtorch_cpu.so)", "c10d::Work::wait (libtorch_cpu.so)")
+        assert first(*[unnamed] * 3, named).rule == rule
+
+
 def test_all_ranks_on_one_lock() -> None:
     """Ranks that all wait for the same lock are told, and none is at fault."""
     result = first(IN_FILE_LOCK, IN_FILE_LOCK, IN_FILE_LOCK)
@@ -158,3 +177,47 @@ def test_dumps_of_two_tools_add_up(tmp_path: Path) -> None:
     (group,) = compare(processes).groups
     assert group.state.phrase == "in download_shard, waiting for the network"
     assert group.state.place == "train.py:13"
+
+
+def forked(*lines: int) -> str:
+    """Return dumps of faulthandler that share the main thread: line 25 is in all_reduce, others are not."""
+    frame = '  File "{}", line {} in {}\n'
+    wait = frame.format(f"/venv/{C10D}", 3252, "all_reduce")
+    return "".join(
+        "Current thread 0x00007fe694e27b80 (most recent call first):\n"
+        + (wait if line < 30 else "")
+        + frame.format("/w/train.py", line, "step")
+        + frame.format("/w/train.py", 60, "<module>")
+        for line in lines
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "title"),
+    [
+        ((25, 25, 40), "process 3 of 3 is in step at train.py:40, while 2 processes are in all_reduce at train.py:25"),
+        ((40, 25), "process 1 of 2 is in step at train.py:40, while process 2 of 2 is in all_reduce at train.py:25"),
+        ((25, 26), "they wait in different calls"),
+    ],
+)
+def test_dumps_with_one_main_thread_may_be_of_several_processes(
+    tmp_path: Path, lines: tuple[int, ...], title: str
+) -> None:
+    """Processes forked from one share the address of their main thread: the answer says which dump differs, and why
+    that may mean nothing.
+    """
+    (tmp_path / "stacks.txt").write_text(forked(*lines))
+    diagnosis = triage.ingest(tmp_path)
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.verdict, diagnosis.root_cause.signature) == ("unknown", None)
+    assert title in diagnosis.root_cause.title
+    assert "of one process that moved" in diagnosis.root_cause.why[0]
+
+
+@pytest.mark.parametrize(("name", "lines"), [("rank3.txt", (25, 40)), ("stacks.txt", (40, 41))])
+def test_dumps_of_one_process_that_moved(tmp_path: Path, name: str, lines: tuple[int, ...]) -> None:
+    """Where the file names the rank, or no dump waits for others, different dumps are of one process."""
+    (tmp_path / name).write_text(forked(*lines))
+    diagnosis = triage.ingest(tmp_path)
+    assert any("moved between two dumps" in warning.message for warning in diagnosis.warnings)
+    assert diagnosis.root_cause is None or "process 1 of 2" not in diagnosis.root_cause.title

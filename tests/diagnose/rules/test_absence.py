@@ -7,7 +7,10 @@ from dataclasses import replace
 import pytest
 
 from diagnose.factories import GLOO, TIMEOUT, raised
+from triage.catalog.model import Leaf, Signature
+from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
 from triage.diagnose.rules import absence, infer
 
 WAITS = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
@@ -97,6 +100,25 @@ def test_ranks_that_did_not_report_the_barrier_are_named() -> None:
     assert absence.missed_barrier(replace(context, finished=frozenset({3}))) == []
 
 
+@pytest.mark.parametrize(("waiting", "suspects"), [((), (1, 2)), ((2,), (1,)), ((1, 2), ())])
+def test_a_missing_rank_that_waits_itself_is_not_at_fault(waiting: tuple[int, ...], suspects: tuple[int, ...]) -> None:
+    """A rank that a barrier misses may stand in a call of another group, for which it waits in vain too."""
+    signature = Signature("x.y", 1, "x", "stable", "either", "error", Leaf(text="x"), indicates="awaited")
+    one = Candidate(signature, None, [raised("Ranks 1, 2 failed", 0)], suspects=(1, 2))
+    facts = [*one.facts, *(raised(TIMEOUT, rank) for rank in waiting)]
+    matched = {"waiting": list(range(1, len(facts)))}
+    absence.most_awaited(CausalGraph([one], RuleContext(facts, matched, frozenset(range(4)), 4, frozenset())))
+    assert one.suspects == suspects
+
+
+@pytest.mark.parametrize(("ranks", "joined", "count"), [((2,), 3, 0), ((1, 2), 3, 1), ((2,), 1, 1)])
+def test_the_output_of_one_rank_does_not_show_who_is_absent(ranks: tuple[int, ...], joined: int, count: int) -> None:
+    """Where other ranks joined too, their files are not here, and what happened in them is not known."""
+    facts = [raised(f"RuntimeError: {joined}/4 clients joined.", rank) for rank in ranks]
+    context = RuleContext(facts, {}, frozenset(ranks), 4, frozenset())
+    assert len({one.text for one in absence.rank_absent(context)}) == count
+
+
 @pytest.mark.parametrize(("present", "rule"), [((0, 1, 3), "never-joined"), ((0, 1, 2), "rank-absent")])
 def test_a_client_that_is_missing(present: tuple[int, ...], rule: str) -> None:
     """The last rank may never have been meant to be; one between others was, and did not come."""
@@ -129,3 +151,16 @@ def test_a_compilation_of_all_ranks_at_the_start_explains_no_later_wait() -> Non
     all_compiled = replace(WAITING, doing={0: "compiling", 2: "compiling"})
     assert infer_rules(replace(all_compiled, last_step={2: 9})) == ({"never-joined"}, {2})
     assert infer_rules(all_compiled) == ({"compile-skew"}, {2})
+
+
+@pytest.mark.parametrize(
+    ("missing", "size", "suspects"), [("1, 2", 4, (1, 2)), ("1, 2, 3", 4, ()), ("1", 2, (1,)), ("1, 2", None, ())]
+)
+def test_most_ranks_missing_is_no_fault_of_theirs(missing: str, size: int | None, suspects: tuple[int, ...]) -> None:
+    """A barrier that misses more than half of the ranks blames none: the few that came may be wrong."""
+    text = f"[Rank 0]: Ranks {missing} failed to pass monitoredBarrier in 5000 ms"
+    signature = Signature("x.y", 1, "x", "stable", "either", "error", Leaf(text="x"), indicates="awaited")
+    one = Candidate(signature, None, [raised(text, 0)], suspects=tuple(map(int, missing.split(", "))))
+    context = RuleContext(one.facts, {}, frozenset({0}), size, frozenset())
+    absence.most_awaited(CausalGraph([one], context))
+    assert one.suspects == suspects

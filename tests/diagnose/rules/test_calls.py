@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from diagnose.factories import TIMEOUT, fact, raised
 from triage.diagnose.context import RuleContext
 from triage.diagnose.rules import calls
@@ -70,3 +72,13 @@ def test_rank_zero_alone_elsewhere_is_a_condition_on_the_rank() -> None:
     facts = [raised(TIMEOUT, rank, op="all_reduce", file="/w/train.py", line="20") for rank in (0, 1, 2)]
     other = raised(TIMEOUT, 3, op="barrier", file="/w/train.py", line="33")
     assert summary(calls.divergent_call(context([*facts, other]))) == ("divergent-call", [3], "absence")
+
+
+@pytest.mark.parametrize(("op", "is_sure"), [("broadcast", False), ("all_gather", True)])
+def test_a_call_that_others_may_have_passed_is_no_sure_fault(op: str, *, is_sure: bool) -> None:
+    """The one rank in a broadcast may wait for a rank that left it out; the others ended it before."""
+    places = [("all_reduce", "20")] * 3 + [(op, "33")]
+    facts = [raised(TIMEOUT, rank, op=name, file="/w/train.py", line=line) for rank, (name, line) in enumerate(places)]
+    (one,) = calls.divergent_call(context(facts))
+    assert isinstance(one.detail, InferenceDetail)
+    assert (one.origin.rank, one.detail.uncertainty == "") == (3, is_sure)

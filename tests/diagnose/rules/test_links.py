@@ -102,3 +102,15 @@ def test_the_heartbeat_compares_calls() -> None:
     )
     assert find_suspects([fact(text, 0)], identifier="hccl.heartbeat-operator-mismatch") == (0, 3)
     assert find_suspects([fact(text, 0), fact(text, 1)], identifier="hccl.heartbeat-operator-mismatch") == (3,)
+
+
+def test_calls_that_timed_out_show_which_end_is_odd() -> None:
+    """Two ends differ, and no third one is compared: the end that waits as most members do is not odd."""
+    text = (
+        "[Heartbeat]check opinfo inconsistent. identifier[g] index[7], local(node[10.0.0.1/0] optype[allreduce] "
+        "count[8]); remote(node[10.0.0.1/3] optype[allgather] count[8])"
+    )
+    task = "Task run failed, base information is tag[{}_g]. group:[g], rankSize[4], rankId[{}], index[7], count[8]"
+    tasks = [fact(task.format("AllGather" if rank == 3 else "AllReduce", rank), rank) for rank in range(4)]
+    suspects = find_suspects([fact(text, 0), *tasks], identifier="hccl.heartbeat-operator-mismatch")
+    assert suspects == (3,)

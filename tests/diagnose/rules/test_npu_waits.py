@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -10,22 +11,33 @@ from tests.diagnose.factories import fact
 from triage.diagnose.context import RuleContext
 from triage.diagnose.npu_tasks import read_npu_reports
 from triage.diagnose.rules import npu_waits
+from triage.diagnose.rules.waits import open_calls, same_call
 from triage.model.evidence import Evidence
 
 TASK = "[TaskExecStage][Timeout][HOST]Task run failed, "
 
 
 def task(
-    rank: int, *, peer: int | None = None, index: int = 21, tag: str = "AllReduce_g", count: int = 8, at: float = 0.0
+    rank: int,
+    *,
+    peer: int | None = None,
+    index: int = 21,
+    tag: str = "AllReduce_g",
+    count: int = 8,
+    at: float = 0.0,
+    data_type: str = "float32",
+    group: str = "g",
+    member: int | None = None,
 ) -> list[Evidence]:
-    """Return the lines of a failed task in group `g` of four."""
+    """Return the lines of a failed task in a group, of four if it is `g`, else of two."""
     parts = [f"base information is streamID:[2], taskID[21], tag[{tag}]"]
     parts += (
         [f"para information is notify id:[0x1], stage:[ffffffff], remote rank:[{peer}]"] if peer is not None else []
     )
     parts += [
-        f"groupRank information is group:[g], user define information[], rankSize[4], rankId[{rank}].",
-        f"opData information is deviceId[{rank}], index[{index}], count[{count}], dataType[float32].",
+        f"groupRank information is group:[{group}], user define information[], rankSize[{4 if group == 'g' else 2}], "
+        f"rankId[{rank if member is None else member}].",
+        f"opData information is deviceId[{rank}], index[{index}], count[{count}], dataType[{data_type}].",
     ]
     return [
         fact(TASK + part, rank, source=f"plog-{rank}.log", offset=100 * number, time=at or None)
@@ -112,42 +124,93 @@ def test_the_probe_names_devices() -> None:
     ("odd", "rule", "ranks"),
     [
         ({"index": 20}, "lagging-rank", {2}),
-        ({"index": 22}, "open-waits", {2}),
+        ({"index": 22}, "extra-collective", {2}),
         ({"tag": "AllGather_g"}, "divergent-call", {2}),
         ({"count": 9}, "shape-mismatch", {2}),
+        ({"data_type": "int8"}, "dtype-mismatch", {2}),
         ({}, "", set()),
     ],
 )
-def test_the_odd_call(odd: dict[str, int], rule: str, ranks: set[int]) -> None:
-    """The one that is behind, or differs from most, is named; one that is ahead is only a suspect."""
-    facts = [one for rank in range(4) for one in task(rank, **(odd if rank == 2 else {}))]  # type: ignore[arg-type]
-    assert named(npu_waits.odd_task(context(facts))) == (rule, ranks)
+def test_the_odd_call(odd: dict[str, Any], rule: str, ranks: set[int]) -> None:
+    """The one that is behind or ahead, or differs from most, is named."""
+    facts = [one for rank in range(4) for one in task(rank, **(odd if rank == 2 else {}))]
+    assert named(open_calls(context(facts))) == (rule, ranks)
+
+
+def test_a_rank_that_is_ahead_is_not_sure_to_be_odd() -> None:
+    """Its part of the transfer may have ended before that of the others."""
+    made = open_calls(context([one for rank in range(4) for one in task(rank, index=21 + rank // 3)]))
+    assert "the transfer may have ended on some ranks only" in made[0].detail.uncertainty
 
 
 def test_two_values_without_a_majority_name_all() -> None:
     """Of two ranks nothing shows which one is right."""
-    made = npu_waits.odd_task(context([*task(0), *task(1, tag="AllGather_g")]))
+    made = open_calls(context([*task(0), *task(1, tag="AllGather_g")]))
     assert named(made) == ("divergent-call", {0, 1})
 
 
-def test_counts_of_uneven_calls_may_differ() -> None:
-    """Ranks may give different numbers of elements to an all-to-all of vectors."""
-    facts = [one for rank in range(4) for one in task(rank, tag="AlltoAllV_g", count=8 + rank // 3)]
-    assert npu_waits.odd_task(context(facts)) == []
+@pytest.mark.parametrize("name", ["AlltoAllV", "ALLTOALLV", "ReduceScatterV", "worldBatchSendRecv"])
+def test_counts_of_uneven_calls_may_differ(name: str) -> None:
+    """Ranks may give different numbers of elements to calls of vectors, and to transfers."""
+    facts = [one for rank in range(4) for one in task(rank, tag=f"{name}_g", count=8 + rank // 3)]
+    assert open_calls(context(facts)) == []
+
+
+def test_parts_of_fused_tasks_are_joined() -> None:
+    """The context of a fused task belongs to the task that the line before names."""
+    parts = (
+        "op information is streamID:[2], taskID[3], tag[AllReduce_g]", "context base information is taskType[Notify]",
+        "context para information is notify id:[0x1], remote rank:[3], tag[AllReduce_g].",
+        "groupRank information is group:[g], rankSize[4], rankId[0]", "opData information is index[7], count[8]",
+    )  # fmt: skip
+    head = "[TaskExceptionHandler][Callback]FFTS+ run failed, "
+    facts = [fact(head + part, 0, source="plog-0.log", offset=100 * place) for place, part in enumerate(parts)]
+    (read,) = read_npu_reports(context(facts)).tasks.values()
+    assert (read.peer, read.group, read.member, read.index) == (3, "g", 0, 7)
+
+
+@pytest.mark.parametrize(("member", "peer"), [(0, 1), (1, 0)])
+def test_the_tag_of_a_transfer_names_both_ends(member: int, peer: int) -> None:
+    """A rank waits for the other end."""
+    facts = task(member, tag="worldCommSendRecv_0_1_g")
+    facts += task(2, tag="AllReduce_g")
+    assert [(one.rank, one.awaited) for one in read_npu_reports(context(facts)).waits] == [(member, peer)]
+
+
+def test_a_ring_of_calls_names_the_few_in_the_call_of_all() -> None:
+    """Rank 0 waits for all, and the others for it, in calls of pairs whose members the entries state."""
+    groups = {"g": (0, 1, 2, 3), "p": (0, 1), "q": (2, 3), "r": (0, 2)}
+    entry = "Entry-HcclCommInitRootInfoInner:ranks[{}], rank[{}], rootinfo: host ip[10.0.0.1] identifier[{}]"
+    facts = [
+        fact(entry.format(len(ranks), number, name), rank)
+        for name, ranks in groups.items()
+        for number, rank in enumerate(ranks)
+    ]
+    for rank, group in {0: "g", 1: "p", 2: "r", 3: "q"}.items():
+        facts += task(rank, tag=f"AllReduce_{group}", group=group, member=groups[group].index(rank))
+    assert named(open_calls(context(facts))) == ("group-order", {0})
 
 
 @pytest.mark.parametrize(("delay", "ranks"), [(301.0, {3}), (299.0, set())])
-def test_a_rank_that_timed_out_later_than_the_others_wait_came_late(delay: float, ranks: set[int]) -> None:
+@pytest.mark.parametrize("size", [2, 4])
+def test_a_rank_that_timed_out_later_than_the_others_wait_came_late(size: int, delay: float, ranks: set[int]) -> None:
     """More than the timeout between the reports means that the last came so much later."""
-    facts = [one for rank in range(4) for one in task(rank, at=1000.0 + delay * (rank == 3))]
+    facts = [one for rank in range(4 - size, 4) for one in task(rank, at=1000.0 + delay * (rank == 3))]
     facts.append(fact("[HCCL_ENV] HCCL_EXEC_TIMEOUT set by environment to [300]s", 0))
     assert named(npu_waits.late_timeout(context(facts)))[1] == ranks
 
 
+def test_half_of_the_ranks_are_not_late() -> None:
+    """Of two pairs nothing shows which one is wrong."""
+    facts = [one for rank in range(4) for one in task(rank, at=1000.0 + 301 * (rank > 1))]
+    facts.append(fact("[HCCL_ENV] HCCL_EXEC_TIMEOUT set by environment to [300]s", 0))
+    assert npu_waits.late_timeout(context(facts)) == []
+
+
 def test_the_same_wait_of_all_names_nobody() -> None:
-    """Who waited is said, and that nothing shows who did not come."""
-    made = npu_waits.same_task(context([*task(0), *task(1)]))
-    assert [(one.origin.rank, one.text) for one in made] == [
-        (None, "Ranks 0-1 timed out in AllReduce of group g; no line says which rank did not come")
+    """Who waited is said, and that nothing shows who did not come; a silent rank is left to other rules."""
+    facts = [one for rank in range(4) for one in task(rank)]
+    assert [(one.origin.rank, one.text) for one in same_call(context(facts))] == [
+        (None, "Ranks 0-3 timed out in AllReduce #21 of group g; no line says which rank did not come")
     ]
-    assert npu_waits.same_task(context(task(0))) == []
+    assert same_call(context(facts, size=5)) == []

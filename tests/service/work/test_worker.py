@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.service.conftest import job_path
-from triage.service.work import job_files
+from triage.service.work import job_files, sandbox
 from triage.service.work.worker import Worker
 from triage.settings import Settings
 from triage.settings.sections import StoreSettings, TaskSettings
@@ -130,3 +130,20 @@ def test_unreadable_file_fails_the_task(settings: Settings, store: Store, tmp_pa
     assert (done.state, done.attempts) == ("failed", 1)
     assert done.error is not None
     assert done.error["hint"]
+
+
+def test_a_task_is_given_back_after_its_files_are_removed(
+    settings: Settings, store: Store, archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that claims it next works in a directory of the same name, which nobody may remove then."""
+    task = store.tasks.add("ingest", store_upload(settings, archive), actor="somebody")
+    directory = job_files.task_directory(job_files.upload_directory(settings), f"{task.id}-1")
+    directory.mkdir(parents=True)
+    release, existed = store.tasks.release, []
+    monkeypatch.setattr(store.tasks, "release", lambda item: (existed.append(directory.exists()), release(item)))
+    monkeypatch.setattr(sandbox, "run_limited", lambda *_, **__: sandbox.Outcome("stopped", {}))
+    worker = Worker(settings, store)
+    worker._request_stop(15, None)
+    assert worker.do_next_task()
+    assert existed == [False]
+    assert store.tasks.get(task.id).state == "queued"

@@ -165,7 +165,10 @@ def _conditional(
     grid = stall.grid
     row = int(grid.cell[grid.row(partial.rank), partial.column])
     call = format_operation(recording, row) + location_of(recording, row)
-    if partial.by_odd:
+    if partial.by_odd and uncertainty:
+        has = "has" if len(stall.absent) == 1 else "have"
+        text = f"only {format_ranks(odd)} called {call}; {format_ranks(stall.absent)} {has} made no recorded call since"
+    elif partial.by_odd:
         text = f"only {format_ranks(odd)} called {call}; no other rank ever makes that call"
     else:
         text = f"{format_ranks(odd)} skipped {call}, which all other ranks made"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from triage.artifacts.stacks.conclusions import StackInference, infer_from_members
 from triage.artifacts.stacks.members import ComparedProcess, Group, group_members, name_members, order_of
 from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State
-from triage.stacks.live.states import HELPERS, add_native_state, combine_states
+from triage.stacks.live.states import HELPERS, WAITING, add_native_state, combine_states
 
 STARTUP_S = 120
 """A process may import modules for this long after its start; the real time depends on the file system."""
@@ -48,7 +48,7 @@ def compare_stacks(
     # Sorting is stable: dumps of one file stay in the order of the file.
     for dump in sorted(_with_ranks(dumps), key=lambda dump: (dump.process.source, dump.process.pid or 0)):
         by_label[format_label(dump.process)].append(dump)
-    members = [_merge_dumps(label, each) for label, each in by_label.items()]
+    members = [member for label, each in by_label.items() for member in _find_members(label, each)]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
     ranks = sorted((member for member in members if member not in helpers), key=order_of)
     notes = [
@@ -110,6 +110,20 @@ def format_label(process: Process) -> str:
     if process.pid is not None:
         return f"pid {process.pid}{where}"
     return f"the process of {process.main}{where}" if process.main else process.source
+
+
+def _find_members(label: str, dumps: Sequence[DumpState]) -> list[ComparedProcess]:
+    """Return the processes of dumps with one label: several, if only the main thread names them and some wait.
+
+    Processes that were forked from one have the same main thread, and one of them may hold up the others.
+    """
+    process = dumps[0].process
+    are_named = process.rank is not None or process.pid is not None or not process.main
+    is_still = len({dump.key for dump in dumps}) < 2 or not any(dump.state.kind in WAITING for dump in dumps)
+    if are_named or is_still:
+        return [_merge_dumps(label, dumps)]
+    single = [_merge_dumps(f"process {number} of {len(dumps)}", [dump]) for number, dump in enumerate(dumps, 1)]
+    return [replace(member, is_doubtful=True) for member in single]
 
 
 def _merge_dumps(label: str, dumps: Sequence[DumpState]) -> ComparedProcess:

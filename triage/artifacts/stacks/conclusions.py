@@ -15,7 +15,7 @@ from triage.artifacts.stacks.members import (
     ranks_of,
 )
 from triage.base.rank_ranges import format_ranks
-from triage.evidence.inference import BLOCKED, HUNG
+from triage.evidence.inference import BLOCKED, HUNG, may_end_early
 from triage.stacks.live.kernel import SPECIFIC_KINDS
 from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS
 from triage.stacks.live.states import STUCK, WAITING
@@ -27,6 +27,7 @@ _ONE_MOMENT = "one dump does not show whether a rank is stuck or only slow; a se
 _MAY_WAIT = "without native frames, a line of the program may wait for the device, as `loss.item()` does"
 _ANONYMOUS = ("blocked-in-dataloader", "thread-deadlock")
 """Rules that are worth knowing although no rank is."""
+_MAY_BE_ONE = "these dumps have the same main thread: of processes forked from one, or of one process that moved"
 _OTHER_GROUPS = "stacks do not show process groups, and calls of different groups may wait at the same time"
 _Members = Sequence[ComparedProcess]
 
@@ -35,7 +36,8 @@ _Members = Sequence[ComparedProcess]
 class StackInference:
     """What follows from all stacks together: the name of a rule that signatures match, and the ranks that it names.
 
-    `waiting` are ranks that wait for those. `uncertainty` says which other explanation the stacks allow.
+    `waiting` are ranks that wait for those. `uncertainty` says which other explanation the stacks allow; `is_guess`:
+    that one is as likely.
     """
 
     rule: str
@@ -43,6 +45,7 @@ class StackInference:
     text: str
     waiting: tuple[int, ...] = ()
     uncertainty: str = ""
+    is_guess: bool = False
 
 
 def infer_from_members(
@@ -58,7 +61,8 @@ def infer_from_members(
         return []
     reasons = [replace(each, uncertainty=each.uncertainty or split.doubt(has_timeout)) for each in _find_reasons(split)]
     blocked = [_infer_blocked(split)] if len(split.members) > 1 and ranks_of(split.waiting) else []
-    if reasons and all(each.ranks or each.rule in _ANONYMOUS for each in reasons):
+    is_doubtful = any(member.is_doubtful for member in members)
+    if not is_doubtful and reasons and all(each.ranks or each.rule in _ANONYMOUS for each in reasons):
         return [*reasons, *blocked]
     return [_describe_hang(members, split, missing), *blocked]
 
@@ -140,16 +144,30 @@ def _infer_outside(outside: _Members, waiting: _Members) -> list[StackInference]
 def _infer_divergent(split: _Split) -> list[StackInference]:
     """All ranks wait, but a few in another call: perhaps they took another way through the program.
 
-    A call for two waits for its peer, and a wait for the device does not show the call.
+    A call for two waits for its peer, and some stacks do not show the call: the wait for a device, native frames alone.
     """
-    if any(_is_p2p(member) or member.state.kind == "device-sync" for member in split.waiting):
+    if any(_is_p2p(member) or not _names_call(member) for member in split.waiting):
         return []
     (_, usual), *others = sorted(split.calls().items(), key=lambda item: -len(item[1]))
     if not others or len(usual) * 2 <= len(split.waiting):
         return []
     odd = [member for _, each in others for member in each]
     text = f"all ranks wait, but {describe_members(odd)}, while {describe_members(usual)}"
-    return [StackInference("divergent-call", ranks_of(odd), text, uncertainty=_OTHER_GROUPS)]
+    return [_infer_odd_call(odd, text)]
+
+
+def _infer_odd_call(odd: _Members, text: str) -> StackInference:
+    """Blame the odd ranks: less, where the others may have passed their call and another rank may have left it out."""
+    ops = sorted({member.state.op for member in odd if may_end_early(member.state.op)})
+    passed = f"the others may have passed {ops[0]}, and one of them may have left it out" if ops else ""
+    return StackInference(
+        "divergent-call", ranks_of(odd), text, uncertainty=passed or _OTHER_GROUPS, is_guess=bool(passed)
+    )
+
+
+def _names_call(member: ComparedProcess) -> bool:
+    state = member.state
+    return state.kind == "rendezvous" or (state.kind != "device-sync" and bool(state.op or state.place))
 
 
 def _is_p2p(member: ComparedProcess) -> bool:
@@ -183,6 +201,7 @@ def _describe_hang(members: _Members, split: _Split, missing: Sequence[int]) -> 
     parts = [f"{describe_members(few)}, while {describe_members(rest)}" if few and rest else describe_members(members)]
     parts += [f"{name_members(moving)} moved between two dumps"] if moving else []
     parts += [_explain_waits(split)] if len(members) > 1 and len(split.waiting) == len(members) else []
+    parts += [_MAY_BE_ONE] if any(member.is_doubtful for member in members) else []
     parts += [f"no stack of {format_ranks(missing)} is among the files"] if missing else []
     suspects = ranks_of(few) if rest else ()
     suspects = suspects or (tuple(missing) if len(missing) <= len(waiting) == len(members) else ())

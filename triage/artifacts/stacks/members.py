@@ -16,7 +16,8 @@ _MOST_STATES = 5
 class ComparedProcess:
     """One process of the job and where it stands; `key` is equal for processes at the same place.
 
-    `has_moved`: its last two dumps differ; `is_still`: they are equal, and one log has both.
+    `has_moved`: its last two dumps differ; `is_still`: they are equal, and one log has both. `is_doubtful`: nothing but
+    the main thread names it, which others share; its dump may be one of them at another moment.
     """
 
     label: str
@@ -26,6 +27,7 @@ class ComparedProcess:
     key: tuple[str, ...]
     has_moved: bool = False
     is_still: bool = False
+    is_doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)

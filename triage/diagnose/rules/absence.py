@@ -7,6 +7,7 @@ from collections.abc import Iterable, Set
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks_of
+from triage.diagnose.graph import CausalGraph
 from triage.diagnose.open_calls import read_job_progress
 from triage.diagnose.phrases import agree
 from triage.evidence.inference import HUNG, make_inferences
@@ -56,7 +57,10 @@ def _store_counts(context: RuleContext) -> list[tuple[int, int, Evidence]]:
 
 def _infer_from_count(context: RuleContext, joined: int, size: int, fact: Evidence) -> list[Evidence]:
     present = context.ranks
-    known = next((ranks for ranks in (present, context.once(_ranks_at_store)) if len(ranks) == joined), None)
+    waiting = context.once(_ranks_at_store)
+    if len(present | waiting) < 2 <= joined:
+        return []  # the output of one rank alone: those that are missing may have failed before, in other files
+    known = next((ranks for ranks in (present, waiting) if len(ranks) == joined), None)
     absent = set(range(min(size, SANE_WORLD))) - known if known is not None else set()
     more = f"; no file is from {format_ranks(absent)}" if absent and not absent & present else ""
     more = more or (f"; {format_ranks(absent)} did not" if absent else "")
@@ -220,6 +224,25 @@ def missed_barrier(context: RuleContext) -> list[Evidence]:
         return []
     text = f"{format_ranks(reached)} reached the monitored barrier where rank 0 waited; {format_ranks(missed)} did not"
     return _infer("missed-barrier", missed, text, reports[0])
+
+
+def most_awaited(graph: CausalGraph) -> None:
+    """A line that names more than half of the ranks as missing shows no rank at fault: those that came may have made a
+    call too many. Neither are missing ranks that gave up waiting in a call of their own.
+    """
+    waiting = graph.context.ranks_with("waiting")
+    for candidate in graph.candidates:
+        if candidate.indicates != "awaited" or candidate.is_inferred:
+            continue
+        missing = set(candidate.suspects or ())
+        ranks = graph.context.all_ranks | missing
+        if len(missing) * 2 > len(ranks):
+            either = f"{format_ranks(missing)} of {len(ranks)} ranks did not come, so those that did may be at fault"
+            graph.set_suspects(candidate, (), either)
+        elif elsewhere := missing & waiting:
+            calls = agree(elsewhere, "a call of its own", "calls of their own")
+            why = f"{format_ranks(elsewhere)} gave up waiting in {calls}"
+            graph.set_suspects(candidate, missing - elsewhere, why)
 
 
 def never_joined(context: RuleContext) -> list[Evidence]:

@@ -9,7 +9,7 @@ from triage.base.rank_ranges import format_ranks
 from triage.diagnose.context import RuleContext, ranks_of
 from triage.diagnose.open_calls import read_job_progress
 from triage.diagnose.progress import GroupProgress
-from triage.evidence.inference import make_inferences
+from triage.evidence.inference import make_inferences, may_end_early
 from triage.model.evidence import Evidence
 
 # A watchdog that noticed a timeout so much too late did not run in between.
@@ -32,10 +32,11 @@ def divergent_call(context: RuleContext) -> list[Evidence]:
     strange = ranks_of(odd)
     there = _format_call(next(fact for fact in waiting if fact.origin.rank not in strange))
     text = f"all ranks wait, but {format_ranks(strange)} in {_format_call(odd[0])} and the others in {there}"
-    if strange != {0}:
-        return make_inferences("divergent-call", strange, text, odd[0], basis="absence")
-    text += "; a collective inside `if rank == 0` looks like this"
-    return make_inferences("rank-conditional", {0}, text, odd[0], basis="absence")
+    passed = sorted({_format_call(fact) for fact in odd if may_end_early(fact.fields.get("op", ""))})
+    uncertainty = f"the others may have passed {passed[0]}, and one of them may have left it out" if passed else ""
+    rule = "divergent-call" if strange != {0} else "rank-conditional"
+    text += "" if strange != {0} else "; a collective inside `if rank == 0` looks like this"
+    return make_inferences(rule, strange, text, odd[0], basis="absence", uncertainty=uncertainty)
 
 
 def watchdog_starved(context: RuleContext) -> list[Evidence]:

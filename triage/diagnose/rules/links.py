@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
@@ -12,6 +12,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.npu_tasks import find_linked_rank, find_rank_at
 from triage.diagnose.phrases import agree, join_names
+from triage.diagnose.rules.waits import open_calls
 from triage.model.evidence import Evidence
 
 _LEAST_REPORTS = 2  # ranks that must report a lost peer before the one that does not is that peer
@@ -153,8 +154,15 @@ def compared_calls(graph: CausalGraph) -> None:
         if len(ranks) < 2 or not set(candidate.suspects or ()) <= ranks:
             continue
         odd = {rank for by_rank in values.values() for rank in _find_odd(by_rank)}
+        odd = odd or _find_odd_waiting(graph.context, ranks)
         parameter, by_rank = next((one for one in sorted(values.items()) if _find_odd(one[1])), min(values.items()))
         graph.set_suspects(candidate, odd or ranks, _describe(parameter, by_rank, has_majority=bool(odd)))
+
+
+def _find_odd_waiting(context: RuleContext, ranks: Set[int]) -> set[int]:
+    """Return those of the ranks that wait in another call than most members of the group, if some of them do not."""
+    odd = {fact.origin.rank for fact in open_calls(context) if fact.origin.rank is not None}
+    return odd & ranks if odd < ranks else set()
 
 
 def _find_odd(by_rank: Mapping[int, str]) -> set[int]:

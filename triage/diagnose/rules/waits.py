@@ -7,22 +7,19 @@ another group. Where they allow more than one story, the inference says so.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import RuleContext
 from triage.diagnose.open_calls import Call, CallKey, find_job_calls, read_job_progress
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import Group, GroupProgress, Progress
-from triage.evidence.inference import make_inferences
+from triage.evidence.inference import make_inferences, may_end_early
 from triage.model.evidence import Evidence
 
 # Numbers so many times apart are rather those of two groups, where the lines do not name the group.
 _OTHER_GROUP_FACTOR = 3
-# Calls that end on the rank that only gives, while others still wait for a rank that did not come.
-_ONE_SIDED = lazy_re(r"BROADCAST|^REDUCE$|^GATHER$|^SCATTER$|^$")
 _EITHER = "the lines do not show which of them is right"
 _UNNAMED = "the lines do not name the group, and these may be calls of several groups"
 _MOST_SHOWN = 3
@@ -50,14 +47,14 @@ def open_calls(context: RuleContext) -> list[Evidence]:
 
 def same_call(context: RuleContext) -> list[Evidence]:
     """All ranks wait in the same call, or in none: a few enqueued more or less than most, or the transfer hangs, or all
-    hang outside of collectives.
+    hang outside of collectives; else nothing shows who is at fault.
     """
     progress = context.once(read_job_progress)
     calls = context.once(find_job_calls)
     if len(calls) > 1:
         return []
     conclusion = _find_compared(progress, calls) or _compare_enqueued(context, progress)
-    return _infer(context, conclusion or _find_stuck(context, calls))
+    return _infer(context, conclusion or _find_stuck(context, calls, progress))
 
 
 def _infer(context: RuleContext, conclusion: _Conclusion | None) -> list[Evidence]:
@@ -78,22 +75,21 @@ def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -
         return conclusion
     if context.all_ranks - progress.first_open.keys():
         return None  # the rules about silent ranks know more
+    if progress.members:
+        return _find_ring(progress, calls)
     if transfers := [call for call in calls if call.is_transfer]:
         return _compare_transfers(transfers)
     return _find_ring(progress, collectives) or _find_overlap(collectives)
 
 
 def _compare_calls(context: RuleContext, call: Call) -> _Conclusion | None:
-    """At one number of a group, ranks wait in different operations, or in one of different sizes."""
-    operations = {rank: entry.call.op for rank, entry in call.waiting.items() if entry.call and entry.call.op}
-    sizes = {rank: one.call.comparable_sizes for rank, one in call.waiting.items() if one.call and one.call.sizes}
-    is_operation = len(set(operations.values())) > 1
-    values: Mapping[int, object] = operations if is_operation else sizes
-    if len(set(values.values())) < 2:
+    """At one number of a group, ranks wait in different operations, or in one of different sizes or data types."""
+    rule, values = next(((name, one) for name, one in _list_values(call) if len(set(one.values())) > 1), ("", {}))
+    if not rule:
         return None
     odd, is_clear = _find_odd(context, values)
     at = f"at #{call.seq} of {call.group.label}" if call.seq is not None else f"in {call.group.label}"
-    parts = _describe_values(values, odd, call, is_operation=is_operation)
+    parts = _describe_values(values, odd, call, rule)
     uncertainty = "" if is_clear else _EITHER
     if call.seq is None or (call.silent and len(odd) > 1):
         uncertainty = uncertainty or "not all ranks show their call"
@@ -103,7 +99,15 @@ def _compare_calls(context: RuleContext, call: Call) -> _Conclusion | None:
     if odd == {rank for rank in odd if context.doing.get(rank) == "epoch-over"} and len(values) == 2 and is_clear:
         text += f"; only {format_ranks(odd)} had finished the epoch"
     fact = call.waiting[min(odd)].fact
-    return _Conclusion("divergent-call" if is_operation else "shape-mismatch", odd, text, fact, uncertainty)
+    return _Conclusion(rule, odd, text, fact, uncertainty)
+
+
+def _list_values(call: Call) -> Iterator[tuple[str, Mapping[int, object]]]:
+    """Yield what ranks must agree on, by rank, with the rule that says that they do not."""
+    calls = {rank: entry.call for rank, entry in call.waiting.items() if entry.call}
+    yield "divergent-call", {rank: one.op for rank, one in calls.items() if one.op}
+    yield "shape-mismatch", {rank: one.comparable_sizes for rank, one in calls.items() if one.sizes}
+    yield "dtype-mismatch", {rank: one.data_type for rank, one in calls.items() if one.data_type}
 
 
 def _find_odd(context: RuleContext, values: Mapping[int, object]) -> tuple[set[int], bool]:
@@ -119,14 +123,17 @@ def _find_odd(context: RuleContext, values: Mapping[int, object]) -> tuple[set[i
     return set(values), False
 
 
-def _describe_values(values: Mapping[int, object], odd: Set[int], call: Call, *, is_operation: bool) -> str:
+def _describe_values(values: Mapping[int, object], odd: Set[int], call: Call, rule: str) -> str:
     """`rank 2 waits in BROADCAST, ranks 0, 1 and 3 in ALLREDUCE`, the odd ones first."""
     ranks: dict[object, list[int]] = defaultdict(list)
     for rank, value in sorted(values.items()):
         ranks[value].append(rank)
     parts: list[str] = []
     for value, same in sorted(ranks.items(), key=lambda item: (not set(item[1]) <= odd, item[1]))[:_MOST_SHOWN]:
-        name = str(value) if is_operation else f"{_op(call.waiting[same[0]])} of {_sizes(value)} elements"
+        name = str(value)
+        if rule != "divergent-call":
+            unit = " elements" if rule == "shape-mismatch" else ""
+            name = f"{_op(call.waiting[same[0]])} of {_sizes(value)}{unit}"
         verb = "" if parts else f" {agree(same, 'waits', 'wait')}"
         parts.append(f"{format_ranks(same)}{verb} in {name}")
     return ", ".join(parts)
@@ -156,7 +163,7 @@ def _compare_numbers(calls: Sequence[Call]) -> _Conclusion | None:
 
 
 def _is_one_sided(call: Call) -> bool:
-    return all(_ONE_SIDED.search(_op(entry)) for entry in call.waiting.values())
+    return all(not (op := _op(entry)) or may_end_early(op) for entry in call.waiting.values())
 
 
 def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
@@ -179,7 +186,10 @@ def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
     rule = (
         "divergent-call" if has_other_op or is_far else "lagging-rank" if lower or not is_clear else "extra-collective"
     )
-    uncertainty = _EITHER if not is_clear else "the transfer may have ended on some ranks only" if has_other_op else ""
+    may_have_ended = has_other_op or not lower
+    uncertainty = (
+        _EITHER if not is_clear else "the transfer may have ended on some ranks only" if may_have_ended else ""
+    )
     if is_far or not group.key:
         uncertainty = _UNNAMED
     return _Conclusion(rule, ranks, text, odd[0].first.fact, uncertainty)
@@ -280,14 +290,18 @@ def _compare_transfers(transfers: Sequence[Call]) -> _Conclusion | None:
 def _find_ring(progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
     """Each call waits for a rank that waits in another one."""
     by_key = {call.key: call for call in calls}
-    if len(calls) < 2 or any(_next_calls(call, by_key) == [] for call in calls):
+    if len(calls) < 2 or any(_next_calls(call, by_key) == [] for call in calls if not call.is_transfer):
         return None
     path: list[Call] = []
     call = min(calls, key=lambda one: (not one.is_whole, min(one.waiting)))
     while call not in path:
         path.append(call)
-        call = by_key[_next_calls(call, by_key)[0]]
-    return _conclude_ring(progress, path[path.index(call) :])
+        following = _next_calls(call, by_key)
+        if not following:
+            return None
+        call = by_key[following[0]]
+    ring = path[path.index(call) :]
+    return None if all(one.is_transfer for one in ring) else _conclude_ring(progress, ring)
 
 
 def _next_calls(call: Call, by_key: Mapping[CallKey, Call]) -> list[CallKey]:
@@ -308,9 +322,11 @@ def _conclude_ring(progress: Progress, ring: Sequence[Call]) -> _Conclusion | No
     is_tied = len(usual.waiting) * 2 == _count_members(usual)
     is_odd = len(usual.waiting) * 2 < _count_members(usual)
     ranks = usual.waiting.keys() | away if is_tied else usual.waiting.keys() if is_odd else away
+    if all(call.elsewhere for call in ring):
+        ranks = ranks & {rank for call in ring for rank in call.elsewhere or ()}
     ordered = sorted(ring, key=lambda call: (not ranks >= call.waiting.keys(), len(call.waiting), call.key))
     text = ", ".join(f"{_who_waits(call)} in {call}" for call in ordered[:_MOST_SHOWN])
-    if not _are_members_of_both(progress, usual, others):
+    if not progress.members and not _are_members_of_both(progress, usual, others):
         uncertainty = "the lines do not show all members of these groups"
         return _Conclusion("wrong-group", ranks, text, ordered[0].first.fact, uncertainty)
     text += ": each waits for ranks that wait in another of these calls"
@@ -366,13 +382,14 @@ def _find_compared(progress: Progress, calls: Sequence[Call]) -> _Conclusion | N
     return _Conclusion("lagging-rank", late, f"{text} started it", progress.compared[min(late)][1], uncertainty)
 
 
-def _find_stuck(context: RuleContext, calls: Sequence[Call]) -> _Conclusion | None:
-    """All ranks wait in one call after completing the one before, and nothing differs."""
-    if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks or calls[0].seq is None:
+def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> _Conclusion | None:
+    """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before."""
+    if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks:
         return None
     call = calls[0]
-    if any(entry.completed is None for entry in call.waiting.values()):
-        return None
+    if call.seq is None or any(entry.completed is None for entry in call.waiting.values()):
+        text = f"{format_ranks(call.waiting)} timed out in {call}; no line says which rank did not come"
+        return _Conclusion("same-wait", (), text, call.first.fact) if call.group in progress.members else None
     text = f"{format_ranks(call.waiting)} all wait in {call} with the same sizes, and no rank is missing:"
     return _Conclusion(
         "stuck-in-collective",

@@ -26,6 +26,7 @@ IDLE_SECONDS = 0.25
 CLEANUP_SECONDS = 60.0
 DAY = 86_400.0
 KEEP_TASKS_SECONDS = 30 * DAY
+GIVEN_BACK = "given back"
 
 
 class Worker:
@@ -64,6 +65,8 @@ class Worker:
             end = self._do(task, attempt, out)
         finally:
             self._remove_attempts(task)
+        if end == GIVEN_BACK:  # only now: who claims it next works in the same directory
+            self._store.tasks.release(task)
         write_event("task ends", task=task.id, how=end, seconds=round(time.monotonic() - started, 3))
         return True
 
@@ -90,8 +93,7 @@ class Worker:
         )
         if outcome.kind == "stopped":
             if self._is_stopping:
-                self._store.tasks.release(task)
-                return "given back"
+                return GIVEN_BACK
             self._end_task(task, "cancelled")
             return "cancelled"
         if outcome.kind != "done":

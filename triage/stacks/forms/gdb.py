@@ -1,11 +1,18 @@
-"""gdb's backtraces: `bt`, `bt full`, `thread apply all bt`, pstack; paged, wrapped, pasted from a session.
+"""gdb's backtraces: `bt`, `bt full`, `thread apply all bt`, pstack, and those of CPython's own commands (`py-bt`,
+`py-bt-full`); paged, wrapped, pasted from a session.
 
     Thread 2 (Thread 0x7f01 (LWP 12) "pt_main_thread"):
     #0  0x00007f12 in c10d::X::f (this=0x1, n=3) at x.cpp:12
     #1  c10d::X::g(int) () from /lib/libtorch.so
 
 An inlined frame has no address, nor does #0 at the start of a source line. Arguments may contain any text, so
-parentheses and quotes are counted.
+parentheses and quotes are counted. CPython's commands (Tools/gdb/libpython.py) print Python frames:
+
+    Traceback (most recent call first):
+      <built-in method sleep of module object at remote 0x7f12>
+      File "/job/train.py", line 25, in step
+        time.sleep(60)
+    #7 Frame 0x7f0a, for file /job/train.py, line 25, in step (batch=3)
 """
 
 from __future__ import annotations
@@ -18,6 +25,13 @@ from triage.base.lazy_re import lazy_re
 from triage.stacks.forms.interface import SIGNAL_NUMBERS, parse_decimal, parse_hex
 from triage.stacks.model import Frame, Stacks, Thread
 
+_PYTHON_HEAD = "Traceback (most recent call first):"
+_PYTHON_FRAME = lazy_re(
+    r"(?:File \"(?P<file>[^\"\n]{1,4096})\"|Frame 0x[0-9a-f]{1,16}, for file (?P<file2>\S.{0,4096}?)), line "
+    r"(?P<line>\d{1,9}), in (?P<function>[^\s(]{1,500})"
+)
+_BUILT_IN = lazy_re(r"<built-in method (?P<function>\w{1,200}) of (?P<type>[\w.]{1,200}) object ")
+_LOCK_TYPES, _LOCK_CALLS = ("_thread.lock", "_thread.RLock"), ("acquire", "__enter__")
 _START = lazy_re(r"\s*#(\d{1,6}) +(?=\S)")
 _FRAME = lazy_re(r"(?:(<signal handler called>)$|(\S[^\"]*?) \(([^()\"]*)\)(?: at ([^\"]+):(\d+)| from ([^\"]+))?$)")
 _THREAD = lazy_re(
@@ -44,7 +58,10 @@ class Gdb:
     """Backtraces of gdb."""
 
     name = "gdb"
-    mark = lazy_re(r"^#\d+ +(?:0x[0-9a-f]+ in |\S[^\n]* \(|<signal handler called>)", re.MULTILINE)
+    mark = lazy_re(
+        r"^#\d+ +(?:0x[0-9a-f]+ in |\S[^\n]* \(|<signal handler called>)|^Traceback \(most recent call first\):",
+        re.MULTILINE,
+    )
 
     def read(self, lines: Iterable[str]) -> Stacks | None:
         """Return the stacks in the lines, None for none."""
@@ -66,6 +83,7 @@ class _Reader:
         self.current = ""
         self.command = ""
         self.cache: dict[str, Frame] = {}
+        self.in_python = False
 
     def read(self, lines: Iterable[str]) -> Stacks | None:
         cache, start, whole = self.cache, _START.match, _FRAME.match
@@ -78,7 +96,7 @@ class _Reader:
                 self._finish()
             text = line[match.end() :].rstrip()
             self.level = int(match[1])
-            frame = cache.get(text)
+            frame = cache.get(text) or _python_frame(text)
             if frame is None:
                 # Addresses differ between processes, the text after them does not: it is parsed once.
                 address, separator, rest = text.partition(" in ") if text.startswith("0x") else ("", "", text)
@@ -105,7 +123,10 @@ class _Reader:
 
     def _add(self, frame: Frame) -> None:
         level = self.level
-        if level == self.last + 1:
+        if frame.language == "python":
+            self.frames.append(frame)
+            self.last = max(level, self.last)
+        elif level == self.last + 1:
             self.frames.append(frame)
             self.last = level
         elif level == 0:
@@ -133,6 +154,14 @@ class _Reader:
             else:
                 self._finish()
         if not text:
+            return
+        if text == _PYTHON_HEAD:
+            if any(frame.language == "python" for frame in self.frames):
+                self._close()
+            self.in_python = True
+            return
+        if self.in_python and line.startswith("  "):
+            self.frames += filter(None, [_python_frame(text)])  # else a line of the program
             return
         thread = _THREAD.match(text) if text.startswith("Thread ") else None
         if thread is not None and not _SIGNAL.match(text):
@@ -175,10 +204,10 @@ class _Reader:
     def _close(self) -> None:
         if self.frames:
             self.threads.append(replace(self.head or Thread(), frames=tuple(self.frames)))
-        self.head, self.frames, self.last = None, [], -1
+        self.head, self.frames, self.last, self.in_python = None, [], -1, False
 
     def _result(self) -> Stacks | None:
-        threads = _without_repeats(self.threads)
+        threads = _join_python(_without_repeats(self.threads))
         if not threads:
             return None
         if self.signal and self.signal not in ("SIGINT", "SIGSTOP", "SIGTSTP", "SIGQUIT"):
@@ -189,7 +218,8 @@ class _Reader:
                 mark = next((index for index, thread in enumerate(threads) if thread.id in ("", "1")), None)
             if mark is not None:
                 threads[mark] = replace(threads[mark], crashed=True)
-        return Stacks("gdb", tuple(threads), signal=self.signal, command=self.command)
+        has_python = any(frame.language == "python" for thread in threads for frame in thread.frames)
+        return Stacks("py-bt" if has_python else "gdb", tuple(threads), signal=self.signal, command=self.command)
 
 
 def _is_whole_path(library: str | None) -> bool:
@@ -216,8 +246,41 @@ def _is_status(text: str) -> bool:
             "Backtrace stopped",
             "No locals",
             "No symbol table",
+            _PYTHON_HEAD,
         )
     )
+
+
+def _python_frame(text: str) -> Frame | None:
+    """Return the frame in a line of `py-bt` or, without its number, of `py-bt-full`; None for other lines.
+
+    A built-in method is compiled code; that of a lock is named after the function that implements it.
+    """
+    if not text.startswith(("File ", "Frame 0x", "<built-in")):
+        return None
+    if python := _PYTHON_FRAME.match(text):
+        file = python["file"] or python["file2"]
+        return Frame(python["function"], file=file, line=parse_decimal(python["line"]), language="python")
+    built_in = _BUILT_IN.match(text)
+    if built_in is None:
+        return None
+    is_lock = built_in["type"] in _LOCK_TYPES and built_in["function"] in _LOCK_CALLS
+    return Frame("PyThread_acquire_lock" if is_lock else built_in["function"], built_in["type"])
+
+
+def _join_python(threads: list[Thread]) -> list[Thread]:
+    """Add the Python frames of a thread, printed by a command of their own, behind its native frames."""
+    joined: dict[str, Thread] = {}
+    for number, thread in enumerate(threads):
+        key = thread.id or f"#{number}"
+        known = joined.get(key)
+        is_python = any(frame.language == "python" for frame in thread.frames)
+        if known is not None and is_python != any(frame.language == "python" for frame in known.frames):
+            native, python = (known, thread) if is_python else (thread, known)
+            joined[key] = replace(known, frames=(*native.frames, *python.frames))
+        else:
+            joined[key if known is None else f"#{number}"] = thread
+    return list(joined.values())
 
 
 def _complete(text: str) -> bool:

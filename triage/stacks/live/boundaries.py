@@ -3,7 +3,8 @@
 - A heading of a tool begins a dump: `Process 4711: python train.py`, `Timeout (0:05:00)!`, `[New LWP 12]`.
 - faulthandler prints the main thread, the oldest one, last: a thread after it, or one that is there already, is of
   another dump. `pthread_t` differs between processes, except between those that were forked from one process.
-- gdb numbers the threads of one process: the same number of another thread is of another process.
+- gdb numbers the threads of one process: the same number of another thread is of another process. Its `py-bt` alone
+  prints one thread.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ _HEADING = lazy_re(
 )
 _PYTHON_THREAD = lazy_re(r"\s*(?:Current t|T)hread (0x[0-9a-f]+)(?: \[[^\]]*\])? \(most recent call first\)")
 _GDB_THREAD = lazy_re(r"\s*Thread (\d+) \(((?:Thread 0x|LWP |process )[^)]{1,80})\)")
+_PY_BT = lazy_re(r"\s*Traceback \(most recent call first\):")
 _FRAME = lazy_re(
-    r'\s*(?:#\d+ |File "[^"]{1,4096}", line \d+ in (?P<function>.*)|frame #\d+|\S.{0,500} \([^()]{1,4096}:\d+\)$)'
+    r'\s*(?:#\d+ |File "[^"]{1,4096}", line \d+,? in (?P<function>.*)|frame #\d+|\S.{0,500} \([^()]{1,4096}:\d+\)$)'
 )
 _NAMED_PROCESS = lazy_re(
     r"[\s=#*>+$|.~_\[(-]{0,40}(?:(?:dump|stacks?|threads?) of |global[ _-])?"
@@ -56,6 +58,7 @@ class DumpBoundaries:
             _HEADING.match(line) is not None
             or (python is not None and (self._ends_main or python[1] in self._threads))
             or (gdb is not None and self._threads.get(gdb[1], gdb[2]) != gdb[2])
+            or (self._ends_main and _PY_BT.match(line) is not None)
         )
         if begins:
             self._start()
@@ -63,6 +66,7 @@ class DumpBoundaries:
             self._threads[python[1]] = ""
         elif gdb is not None:
             self._threads[gdb[1]] = gdb[2]
+            self._ends_main = False
         elif (frame := _FRAME.match(line)) is not None:
             self.has_frames = True
             self._ends_main = frame["function"] in _OUTERMOST

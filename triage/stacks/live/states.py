@@ -67,6 +67,9 @@ RULES: tuple[Rule, ...] = (
         r"_env_rendezvous_handler|_tcp_rendezvous_handler|rendezvous",
         r"torch/distributed/rendezvous\.py",
     ),
+    Rule(
+        "rendezvous", "connecting a new group", r"gloo::.*::(?:connectFullMesh|createAndConnectAllPairs)|\w+CommInit\w+"
+    ),
     Rule("collective", "in {op}", _COLLECTIVES, _C10D),
     Rule(
         "collective",
@@ -317,7 +320,7 @@ _MAY_WAIT_FOR_THREADS = frozenset(("backward", "join", "queue", "lock", "futex",
 _OPS = lazy_re(
     r"c10d::Async(\w+?)(?:CUDA)?Work::\w+|c10d::ops::(\w+?)_?|gloo::(?:\{anon\}::|\(anonymous namespace\)::)?"
     r"(allreduce|broadcast|allgatherv?|barrier|gather|scatter|reduce|alltoallv?)|p?nccl(All\w+|Broadcast|Reduce\w*|"
-    r"Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)"
+    r"Send|Recv)|Hccl(All\w+|Broadcast|Reduce\w*|Send|Recv)|c10d::ProcessGroup\w+::(Send|Recv)Work::\w+"
 )
 _SPLIT = {
     "allreduce": "all_reduce",

@@ -10,7 +10,7 @@ seed. Half of the cells (fault and layout) are held out: rules are not written w
 
 from __future__ import annotations
 
-from triage.testing.composer.compose import ComposedJob, Plan, compose, is_held_out, list_cells
+from triage.testing.composer.compose import ComposedJob, Plan, compose, is_held_out, list_cells, list_layouts
 from triage.testing.composer.judge import Judgement, judge
 
-__all__ = ["ComposedJob", "Judgement", "Plan", "compose", "is_held_out", "judge", "list_cells"]
+__all__ = ["ComposedJob", "Judgement", "Plan", "compose", "is_held_out", "judge", "list_cells", "list_layouts"]

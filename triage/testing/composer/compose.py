@@ -49,9 +49,13 @@ class ComposedJob:
 def list_cells() -> Iterator[tuple[str, str]]:
     """Yield (fault, layout) of all pairs that can be combined."""
     for fault in FAULTS:
-        for layout in LAYOUTS:
-            if _fits(fault, layout):
-                yield fault.name, layout.name
+        for layout in list_layouts(fault):
+            yield fault.name, layout
+
+
+def list_layouts(fault: Fault) -> Iterator[str]:
+    """Yield the layouts in which a fault can happen."""
+    return (layout.name for layout in LAYOUTS if _fits(fault, layout))
 
 
 def is_held_out(fault: str, layout: str) -> bool:
@@ -59,12 +63,12 @@ def is_held_out(fault: str, layout: str) -> bool:
     return hashlib.sha256(f"{fault}\0{layout}".encode()).digest()[0] % 2 == 1
 
 
-def compose(plan: Plan) -> ComposedJob:
-    """Return the job of a plan; the same plan gives the same bytes.
+def compose(plan: Plan, fault: Fault | None = None) -> ComposedJob:
+    """Return the job of a plan; the same plan gives the same bytes. `fault`: one of the caller, with the plan's name.
 
     A dressing draws nothing that changes what happened: jobs that differ only in their dressing have one truth.
     """
-    world, story = tell_story(plan)
+    world, story = tell_story(plan, fault)
     noisy = add_noise(story, world, _random(plan, "noise"))
     written = _LAYOUTS[plan.layout].write(noisy, world, _random(plan, "layout"))
     around = draw_surroundings(story, world, _random(plan, "surroundings"))
@@ -72,9 +76,9 @@ def compose(plan: Plan) -> ComposedJob:
     return ComposedJob(plan, files, _expected(story, world, written))
 
 
-def tell_story(plan: Plan) -> tuple[World, Story]:
+def tell_story(plan: Plan, fault: Fault | None = None) -> tuple[World, Story]:
     """Return the world of a plan and what happened in it, without noise."""
-    fault = _FAULTS[plan.fault]
+    fault = fault or _FAULTS[plan.fault]
     rng = _random(plan, "story")
     world = draw_world(fault, _LAYOUTS[plan.layout], rng)
     return world, fault.tell(world, rng)

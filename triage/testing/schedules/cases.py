@@ -57,6 +57,10 @@ class Case:
             return False
         return any(slot.slot in slots_of(one.view.records)[index] for index in one.records)
 
+    def shows_content(self, rank: int, slot: OpenSlot) -> bool:
+        """Whether the call of a rank in a slot is shown so that it can be compared with others."""
+        return self.shows_call(rank, slot) and self.shown[rank].has_content
+
 
 def waiting(case: Case) -> frozenset[int]:
     """Return the ranks that have an open call."""
@@ -95,7 +99,7 @@ def shows_activity(case: Case, rank: int) -> bool:
 
 def is_shown_or_idle(case: Case, rank: int) -> bool:
     """Whether the files show the first open call of a rank, or that it has none, and the members of its groups."""
-    if rank not in case.shown or not case.shown[rank].has_members:
+    if rank not in case.shown or not (case.shown[rank].has_members and case.shown[rank].has_content):
         return False
     shown, calls = case.shown[rank], case.views[rank].open
     if not calls:

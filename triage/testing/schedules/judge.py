@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from triage.model import Diagnosis
+from triage.model import Diagnosis, Finding
 from triage.testing.schedules import kinds
 from triage.testing.schedules.truth import Truth
 
@@ -19,7 +19,11 @@ def judge_hang(truth: Truth, diagnosis: Diagnosis) -> Judgement:
     that name only ranks that wait, and the right ranks as being behind. Where nothing hangs, all but a confident
     cause is right.
     """
-    root = diagnosis.root_cause
+    return judge_root(truth, diagnosis.root_cause)
+
+
+def judge_root(truth: Truth, root: Finding | None) -> Judgement:
+    """Judge the finding to act on, as `judge_hang` does."""
     if root is None:
         return "honest" if truth.is_hang else "right"
     ranks = frozenset(root.ranks)

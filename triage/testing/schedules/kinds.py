@@ -20,7 +20,8 @@ ACTIVITIES = {
     "evaluation": frozenset(("hang.evaluation*", "torch.rank-conditional-collective")),
     "checkpoint": frozenset(("checkpoint.*", "hang.checkpoint*", "torch.rank-conditional-collective")),
 }
-ORDER = frozenset(("torch.collective-order-mismatch", "hang.order-*", "nccl.mismatched-collective"))
+ORDER = frozenset(("torch.collective-order-mismatch", "hang.order-*", "nccl.mismatched-collective",
+                   "hccl.argument-mismatch", "hccl.heartbeat-operator-mismatch"))  # fmt: skip
 SIZE = frozenset(("torch.collective-shape-mismatch", "nccl.message-truncated"))
 TYPE = frozenset(("torch.collective-dtype-mismatch",))
 EXTRA = frozenset(("torch.extra-collective", "torch.rank-conditional-collective", "hang.extra-*", "hang.skipped-*"))
@@ -31,7 +32,8 @@ UNEVEN = frozenset(("data.uneven-inputs",))
 # They say that ranks wait, and blame nobody.
 SYMPTOMS = frozenset(
     ("torch.collective-timeout", "torch.collectives-failed", "torch.process-taken-down", "torch.flight-dump-signal",
-     "torch.watchdog-failure-at-sequence", "hang.collective", "torch.heartbeat-timeout", "torch.watchdog-*")
+     "torch.watchdog-failure-at-sequence", "hang.collective", "torch.heartbeat-timeout", "torch.watchdog-*",
+     "hccl.notify-timeout")
 )  # fmt: skip
 
 

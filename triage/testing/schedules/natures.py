@@ -81,7 +81,7 @@ def _transfer(case: Case) -> Truth | None:
         return None
     members = slots[0].members
     is_tellable = all(
-        rank in case.shown and case.shown[rank].has_started and case.shows_call(rank, slots[0]) for rank in members
+        rank in case.shown and case.shown[rank].has_started and case.shows_content(rank, slots[0]) for rank in members
     )
     accepted = kinds.STUCK | (kinds.PAIR if case.injected.schedule.groups and len(slots[0].slot) == 4 else frozenset())
     return Truth(accepted, members, members, waiting(case), places(case, slots), is_tellable, may_omit_ranks=True)
@@ -109,7 +109,7 @@ def truth_of_contested(case: Case, rank: int, slots: list[OpenSlot], accepted: f
         if minority is None
         else minority | {rank}
     )
-    witnesses = [other for other in slot.members if case.shows_call(other, slot)]
+    witnesses = [other for other in slot.members if case.shows_content(other, slot)]
     others = [other for other in witnesses if other != rank]
     is_tellable = (
         rank in witnesses

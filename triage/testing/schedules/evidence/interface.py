@@ -16,7 +16,8 @@ class Shown:
     `view` is the rank at the time when it was written. `records`: indexes of its calls that are in the files.
     `has_numbers`: the last enqueued and completed numbers of these groups stand there. `has_started`: it is shown
     which calls have started. `has_types`: so are the element types. `has_members`: so are the members of its groups
-    and the peers of its transfers. `has_activity`: what the host does stands there.
+    and the peers of its transfers. `has_activity`: what the host does stands there. `has_content`: the number, the
+    operation and the sizes of the calls in `records` do.
     """
 
     view: RankView
@@ -26,6 +27,7 @@ class Shown:
     has_types: bool = True
     has_members: bool = True
     has_activity: bool = False
+    has_content: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +88,5 @@ def _add(first: Shown, second: Shown) -> Shown:
         has_types=first.has_types or second.has_types,
         has_members=first.has_members or second.has_members,
         has_activity=first.has_activity or second.has_activity,
+        has_content=first.has_content or second.has_content,
     )

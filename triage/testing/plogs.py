@@ -1,4 +1,4 @@
-"""Write the plogs of a composed HCCL job: `run` and `debug` folders of each process, as CANN names and fills them.
+"""Write the plogs of an HCCL job: `run` and `debug` folders of each process, as CANN names and fills them.
 
 Sources of the formats: hicann/hccl docs/zh/user_guide/fault_diagnosis, hicann/hcomm src/legacy.
 """
@@ -8,26 +8,43 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
+
+from triage.testing.job_files import write_files
 
 START = datetime.datetime(2026, 3, 18, 10, 0, 0)
 WORLD = "10.0.0.1%eth0_60000_0_1773828000000000"
+Handler = Literal["stage", "callback", "ffts"]
+"""How HCCL describes failed tasks: since CANN 8.5, before it, and before it of fused tasks (FFTS+, Atlas A2)."""
+HANDLERS: tuple[Handler, ...] = ("stage", "callback", "ffts")
+_HEADS = {
+    "stage": "[TaskExecStage][Timeout][HOST]Task run failed, ",
+    "callback": "[TaskExceptionHandler][Callback]Task run failed, ",
+    "ffts": "[TaskExceptionHandler][Callback]FFTS+ run failed, ",
+}
 _BOX = "   _________________________LINK_ERROR_INFO___________________________"
 _COLUMNS = "   |  dest_ip(user_rank)  |   dest_port   |  src_ip(user_rank)   |   src_port   |   MyRole   |   Status   |"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the files allow to be known.
+class PlogTask:
+    """A task of a collective that waits for a notify, as the handler of task exceptions describes it.
 
-    roots: the signatures of which one must be the root; empty: the verdict is `unknown`
-    ranks: the suspects, exactly
-    limits: least and most confidence; `mentions`: what the reasons or the title must contain
+    peer: number of the member whose signal did not come; None: the lines do not name it
+    member, size: the rank's number in the group and the group's size; None: of the group of all ranks
+    index, count, data_type: of the call; index -1: the lines do not state the call
+    dispatched: when the host made the call, in seconds since the start of the job
     """
 
-    roots: tuple[str, ...]
-    ranks: tuple[int, ...]
-    limits: tuple[float, float] = (0.0, 1.0)
-    mentions: tuple[str, ...] = ()
+    tag: str = f"AllReduce_{WORLD}"
+    peer: int | None = None
+    group: str = WORLD
+    member: int | None = None
+    size: int | None = None
+    index: int = 21
+    count: int = 256
+    data_type: str = "float32"
+    dispatched: float = 60.0
 
 
 @dataclass(slots=True)
@@ -36,12 +53,15 @@ class PlogJob:
 
     folders: one for each server, below which `log/run` and `log/debug` lie
     are_pids_shared: the processes of all servers have the same pids
+    start: the moment from which all times count, in seconds
     """
 
     size: int
     servers: int = 1
     folders: tuple[str, ...] = ()
     are_pids_shared: bool = False
+    start: datetime.datetime = START
+    first_pid: int = 40100
     files: dict[str, list[str]] = field(default_factory=dict)
 
     def server(self, rank: int) -> str:
@@ -60,7 +80,7 @@ class PlogJob:
     def pid(self, rank: int) -> int:
         """Return the process id of a rank."""
         number = self.device(rank) if self.are_pids_shared else rank
-        return 40100 + 7 * number
+        return self.first_pid + 7 * number
 
     def device_ip(self, rank: int) -> str:
         """Return the address of the rank's NPU."""
@@ -68,20 +88,28 @@ class PlogJob:
 
     def log(self, rank: int, level: str, text: str, *, at: float, module: str = "HCCL", place: str = "x.cc:1") -> None:
         """Add a line to the rank's plog: INFO to `run`, ERROR to `debug`."""
-        kind = "run" if level == "INFO" else "debug"
+        pid = self.pid(rank)
+        line = f"[{level}] {module}({pid},python3):{self.stamp(at)} [{place}] [{pid + 1}]{text}"
+        self.files.setdefault(self.file_of(rank, "run" if level == "INFO" else "debug"), []).append(line)
+
+    def stamp(self, at: float) -> str:
+        """Return a time as CANN writes it."""
+        moment = (self.start + datetime.timedelta(seconds=at)).strftime("%Y-%m-%d-%H:%M:%S.%f")
+        return f"{moment[:-3]}.{moment[-3:]}"
+
+    def file_of(self, rank: int, kind: str) -> str:
+        """Return the path of the rank's plog; `kind` is "run" or "debug"."""
         host = f"{self.folders[rank // self.per_server]}/" if self.folders else ""
-        pid, begin = self.pid(rank), (START + datetime.timedelta(seconds=rank % 3)).strftime("%Y%m%d%H%M%S") + "117"
-        moment = (START + datetime.timedelta(seconds=at)).strftime("%Y-%m-%d-%H:%M:%S.%f")
-        stamp = f"{moment[:-3]}.{moment[-3:]}"
-        line = f"[{level}] {module}({pid},python3):{stamp} [{place}] [{pid + 1}]{text}"
-        self.files.setdefault(f"{host}log/{kind}/plog/plog-{pid}_{begin}.log", []).append(line)
+        begin = (self.start + datetime.timedelta(seconds=rank % 3)).strftime("%Y%m%d%H%M%S") + "117"
+        return f"{host}log/{kind}/plog/plog-{self.pid(rank)}_{begin}.log"
+
+    def contents(self) -> dict[str, bytes]:
+        """Return the files by relative path."""
+        return {name: ("\n".join(lines) + "\n").encode() for name, lines in self.files.items()}
 
     def write(self, root: Path) -> None:
         """Write all files below a folder."""
-        for name, lines in self.files.items():
-            path = root / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_files(self.contents(), root)
 
     def others(self, *ranks: int) -> list[int]:
         """Return all ranks but these."""
@@ -124,44 +152,53 @@ class PlogJob:
     # What `debug` says at the end.
 
     def miss_notify(
-        self,
-        rank: int,
-        *,
-        at: float = 1900.0,
-        tag: str = f"AllReduce_{WORLD}",
-        peer: int | None = None,
-        index: int = 21,
-        group: str = WORLD,
-        member: int | None = None,
-        size: int | None = None,
+        self, rank: int, task: PlogTask | None = None, *, at: float = 1900.0, handler: Handler = "stage"
     ) -> None:
-        """Log a notify that did not come, as the handler of task exceptions does."""
-        number, count = rank if member is None else member, size or self.size
-        head, place = "[TaskExecStage][Timeout][HOST]Task run failed, ", "task_exception_handler.cc:908"
-        kind = "taskType[Notify Wait], " if peer is not None else ""
-        base = f"streamID:[2], taskID[21], {kind}tag[{tag}], AlgType(level 0-1-2):[fullmesh-ring-NHR]."
-        self.log(rank, "ERROR", f"{head}base information is {base}", at=at, place=place)
-        if peer is not None:
-            wait = f"notify id:[0x0000000100000{rank:03x}], stage:[ffffffff], remote rank:[{peer}]."
-            self.log(rank, "ERROR", f"{head}para information is {wait}", at=at + 0.001, place=place)
-        place = "task_exception_handler.cc:771"
-        whole = f"group:[{group}], user define information[], rankSize[{count}], rankId[{number}]."
-        self.log(rank, "ERROR", f"{head}groupRank information is {whole}", at=at + 0.002, place=place)
-        data = f"timeStamp:[2026-03-18-10:01:{rank % 60:02d}.490.253], deviceId[{self.device(rank)}], index[{index}], "
-        data += "count[256], reduceType[sum], src[0x12c0c0013000], dst[0x12c0c0014000], dataType[float32]."
-        self.log(
-            rank, "ERROR", f"{head}opData information is {data}", at=at + 0.003, place="task_exception_handler.cc:704"
+        """Log a notify that did not come, as the handler of task exceptions does; older ones report EI0002 too."""
+        task = task or PlogTask()
+        head = _HEADS[handler]
+        for offset, (part, text) in enumerate(self._describe_task(rank, task, handler)):
+            place = f"task_exception_handler.cc:{704 + 67 * offset}"
+            self.log(rank, "ERROR", f"{head}{part} information is {text}.", at=at + 0.001 * offset, place=place)
+        if handler != "stage":
+            peer = "unknown" if task.peer is None else str(task.peer)
+            self.report_timeout(rank, at=at + 0.01, peer=peer, tag=task.tag)
+
+    def _describe_task(self, rank: int, task: PlogTask, handler: Handler) -> list[tuple[str, str]]:
+        """Return (part of the description, text)."""
+        number, count = rank if task.member is None else task.member, task.size or self.size
+        is_fused, has_peer = handler == "ffts", task.peer is not None
+        kind = "taskType[Notify Wait]"
+        stated = f"{kind}, " if not is_fused and (has_peer or handler == "callback") else ""
+        base = f"streamID:[2], taskID[21], {stated}tag[{task.tag}], AlgType(level 0-1-2):[fullmesh-ring-NHR]"
+        wait = f"notify id:[0x0000000100000{rank:03x}], stage:[ffffffff], remote rank:[{task.peer}]"
+        parts = [("base", base)]
+        if has_peer and is_fused:
+            parts = [("op", base), ("context base", kind), ("context para", f"{wait}, tag[{task.tag}]")]
+        elif has_peer:
+            parts.append(("para", wait))
+        group = f"group:[{task.group}], user define information[], rankSize[{count}], rankId[{number}]"
+        parts.append(("groupRank", group))
+        return [*parts, ("opData", self._describe_call(rank, task))] if task.index >= 0 else parts
+
+    def _describe_call(self, rank: int, task: PlogTask) -> str:
+        return (
+            f"timeStamp:[{self.stamp(task.dispatched)}], deviceId[{self.device(rank)}], index[{task.index}], "
+            f"count[{task.count}], reduceType[sum], src[0x12c0c0013000], dst[0x12c0c0014000], "
+            f"dataType[{task.data_type}]"
         )
 
-    def report_timeout(self, rank: int, *, at: float = 1900.0, peer: str = "unknown") -> None:
+    def report_timeout(
+        self, rank: int, *, at: float = 1900.0, peer: str = "unknown", tag: str = f"AllReduce_{WORLD}"
+    ) -> None:
         """Log the message EI0002 alone."""
         self.log(
             rank,
             "ERROR",
             "[TaskExec]report error code: EI0002: "
-            f"[PID: {self.pid(rank)}] 2026-03-18-10:31:40.645.648 The wait execution of the Notify register times "
+            f"[PID: {self.pid(rank)}] {self.stamp(at)} The wait execution of the Notify register times "
             f"out. Reason: The Notify register has not received the Notify record from remote rank [{peer}].base "
-            f"information: [streamID:[2282987520], taskID[5], tag[AllReduce_{WORLD}], AlgType(level 0-1-2):"
+            f"information: [streamID:[2282987520], taskID[5], tag[{tag}], AlgType(level 0-1-2):"
             "[fullmesh-ring-ring].] task information: []",
             at=at,
             place="error_manager.cc:301",

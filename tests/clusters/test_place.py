@@ -1,0 +1,73 @@
+"""Where the place of an exception, or the statement that raised it, tells causes apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.clusters import fingerprint
+from triage.model.diagnosis import Fingerprint
+from triage.model.evidence import Evidence, Origin
+
+
+def print_of(text: str, function: str = "read", code: str = "") -> Fingerprint:
+    """Return the fingerprint of an exception that `function` raised."""
+    name = text.partition(":")[0]
+    fields = {"type": name, "file": "/w/a.py", "function": function, "code": code}
+    return fingerprint(Evidence("exception", "Python", text, Origin(), "x.log", 0, fields=fields))
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("FileNotFoundError: [Errno 2] No such file or directory: '/data/a'", True),
+        ("OSError: [Errno 22] Invalid argument", True),
+        ("OSError: [Errno 28] No space left on device", False),
+        ("OSError: [Errno 116] Stale file handle", False),
+        ("RuntimeError: size mismatch", True),
+        ("RuntimeError: size mismatch of lanes", False),
+        ("RuntimeError: CUDA error: misaligned address", False),
+        ("LostError: lane lost", True),
+        ("LostError: lane lost again", False),
+        ("Empty", True),
+    ],
+)
+def test_the_place_counts_for_what_the_caller_caused_and_for_few_words(text: str, counts: bool) -> None:
+    """Errors of the machine and sentences of three words are the same failure wherever they happen."""
+    assert (print_of(text).key != print_of(text, "write").key) == counts
+
+
+@pytest.mark.parametrize(
+    ("code", "same"),
+    [
+        ("raise Lost(self.path, offset)", True),
+        ("raise errors.Lost(path, offset) from error", True),
+        ("raise Lost(path)", False),
+        ("raise Lost(code, message)", False),
+        ("raise Lost(path, 'lane is gone')", False),
+        ("raise Lost(f'{lane}', path)", False),
+        ("raise Gone(path, offset)", False),
+        ("self.reader.next(path, offset)", False),
+    ],
+)
+def test_a_class_of_the_job_writes_its_sentence(code: str, same: bool) -> None:
+    """Raised with values alone, the statement counts and not the wording; a literal or a message is a wording."""
+    one, other = (print_of(f"Lost: {text}", code=code) for text in ("the lane of 3 is gone", "Spur 4 fehlt hier ganz"))
+    assert (one.key == other.key) == same
+    assert any("uses the statement" in step for step in one.trail) == same
+
+
+def test_builtin_classes_write_no_sentence() -> None:
+    """ValueError prints its arguments as they are."""
+    code = "raise ValueError(path, offset)"
+    assert print_of("ValueError: one lane lost", code=code).key != print_of("ValueError: all lost", code=code).key
+
+
+def test_two_statements_of_one_function_are_two_failures() -> None:
+    """Other values are another cause."""
+    texts = ("raise Lost(path, offset)", "raise Lost(path, offset, length)")
+    assert len({print_of("Lost: record of the lane", code=code).key for code in texts}) == 2
+
+
+def test_an_exception_without_a_frame_has_no_place() -> None:
+    """Without a frame of the user's code the words decide."""
+    assert print_of("FileNotFoundError: [Errno 2] No such file", "").guard == "Python|errno=2|"

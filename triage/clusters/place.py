@@ -1,0 +1,59 @@
+"""The place of an exception, where its words do not tell causes apart.
+
+The place is `file:function` of the user's frame. It counts for exceptions that any code raises for any reason, for
+errors of the operating system that the caller caused, and for sentences of few words. The statement counts instead of
+the headline where the job raises a class of its own with values: the class writes the sentence, which changes with
+releases and languages. The place of errors of CUDA, NCCL or the machine is chance.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from triage.base.lazy_re import lazy_re
+from triage.clusters.headline import Headline
+from triage.clusters.rules import Rules
+from triage.model.evidence import Evidence
+
+# `raise Lost(path, offset)`: at least two values and no literal. One value alone may be the sentence itself.
+_STATEMENT = lazy_re(
+    r"raise (?:\w{1,80}\.){0,8}(?P<type>\w{1,80})\("
+    r"(?P<values>[\w.]{1,80}(?:, ?[\w.]{1,80}){1,8}),?\)(?: from \w{1,80})?$"
+)
+_NAME_PART = lazy_re(r"[^\W_]+")
+_GENERIC_CLASS = ("unwrapped by generic-runtime",)
+_FEW_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`kind` is `place` or `statement`; `text` is empty where the place does not count."""
+
+    kind: str = "place"
+    text: str = ""
+
+
+def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: int, rules: Rules) -> Place:
+    """Return the place of a failure with this headline, whose message has `length` words."""
+    name, function = fact.fields.get("type", ""), fact.fields.get("function", "")
+    if not name or not function or not (line.text.startswith(name) or line.trail == _GENERIC_CLASS):
+        return Place()
+    where = f"{fact.fields.get('file', '').rpartition('/')[2]}:{function}"
+    statement = _statement(fact.fields.get("code", ""), name, rules)
+    if statement:
+        return Place("statement", f"{where}: {statement}")
+    errnos = {code.removeprefix("errno=") for code in codes if code.startswith("errno=")}
+    if errnos:
+        return Place() if errnos & rules.machine_errnos else Place(text=where)
+    return Place(text=where) if name in rules.placed_types or (length <= _FEW_WORDS and not codes) else Place()
+
+
+def _statement(code: str, name: str, rules: Rules) -> str:
+    """Return the statement that raises a class of the job's own with values, "" for others."""
+    match = _STATEMENT.match(code)
+    if match is None or match["type"] != name or hasattr(builtins, name):
+        return ""
+    values = match["values"]
+    return "" if rules.sentences & set(_NAME_PART.findall(values)) else f"raise {name}({values})"
