@@ -26,6 +26,11 @@ from triage.catalog.match import evaluate_signature
         ('{"option": "on_full", "help": "the disk is full"}', "app", False),
         ('{"message": "the disk is full"}', "app", True),
         ("INFO the disk is full", "NCCL", True),
+        ("io/disk.py:33:class Full: the disk is full", "app", False),
+        ("io/disk.py:33:class Full: the disk is full", "torchelastic", False),
+        ("io/disk.cpp-34-    // the disk is full", "app", False),
+        ("disk.py:211: the disk is full", "app", True),
+        ("disk.py:211:   the disk is full", "app", True),
     ],
 )
 @pytest.mark.parametrize("role", ["cause", "either", "symptom"])

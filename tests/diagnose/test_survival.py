@@ -143,6 +143,10 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
         ("yesterday [Errno 5] Input/output error was met", False),
         ("open of shard 4: [Errno 5] Input/output error, ignored", True),
         ("the last run of the suite had 17 tests", False),
+        ("The docs list BUG: soft lockup. Is that something one sees often on H100?", True),
+        ("Has anyone met [Errno 5] Input/output error on Lustre?", True),
+        ("[Errno 111] Connection refused: did you start the server?", False),
+        ("Why do I get [Errno 5] Input/output error? It ended the job", False),
     ],
 )
 def test_a_line_may_say_that_its_program_goes_on(text: str, uncertain: bool) -> None:

@@ -79,6 +79,8 @@ def test_a_recovery_names_the_same_thing(behind: str, is_harmless: bool) -> None
     [
         ("falling back to the CPU\n", True),
         ("a\nb\nfalling back to the CPU\n", False),
+        ("server: trying 60001 ...\n", True),
+        ("server: trying hard\n", False),
         ("Submitted batch job 881\n", True),
         ("55201 RUNNING 2:41:10\n", True),
         ("55201 PENDING 0:00\n", False),

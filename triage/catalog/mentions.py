@@ -1,4 +1,6 @@
-"""Lines that mention a failure and have none: ordinary log levels, tests that pass, comments, manuals, settings."""
+"""Lines that mention a failure and have none: ordinary log levels, tests that pass, comments, manuals, settings, source
+in which something was searched.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,17 @@ _MENTION = lazy_re(
     rb"\b(?:[Uu]sually|[Oo]ften) means\b|"
     rb"\A\W{0,8}(?:on|if|when)_\w{1,60} ?[:=]|\"(?:option|key|setting|help|description|default)\": ?\""
 )
+# `grep -n`: a file, the number of the line, and source; loggers write a blank before their message.
+_SOURCE = lazy_re(
+    rb"\A[\w./+-]{1,200}\.(?:py|cc|cpp|cu|h|hpp|c|go|rs|java)[:-]\d{1,6}[:-]"
+    rb"(?: {4}|(?:class|def|raise|throw|import) |#|//)"
+)
 _LONGEST = 4000
 
 
 def is_mention(evidence: DistinctEvidence) -> bool:
-    """Whether a message of the program itself, not of a library that it uses, only mentions what it says."""
-    if evidence.kind != "message" or evidence.component != "app":
+    """Whether a message only mentions what it says: a line of source, or a remark of the program, not of a library."""
+    if evidence.kind != "message":
         return False
-    return _MENTION.search(evidence.bytes[:_LONGEST].split(b"\n", 1)[0].lstrip()) is not None
+    line = evidence.bytes[:_LONGEST].split(b"\n", 1)[0].lstrip()
+    return _SOURCE.match(line) is not None or (evidence.component == "app" and _MENTION.search(line) is not None)

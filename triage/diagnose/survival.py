@@ -39,6 +39,12 @@ _GOES_ON = lazy_re(
     r"\b(?:previous|earlier|last|yesterday's|last (?:night|week|month)'s) (?:attempt|run|job|try)\b.{0,40}"
     r"\b(?:ended|failed|died|exited|crashed)\b"
 )
+# A person asks; a program asks too (`did you forget …?`), but not these.
+_QUESTION = lazy_re(
+    r"(?i)\b(?:is (?:that|this|it) (?:something|a|the|normal|expected|known)|"
+    r"(?:has|does|did|can|could) (?:any|some)(?:one|body)|anyone (?:seen|else|know\w*)|what does|"
+    r"why (?:do|does|did|is|are|am)|should (?:i|we)|how (?:often|do i|can i|can we))\b[^?\n]{0,200}\?\s*$"
+)
 _OBJECTS = ("{", "[{", "[[", '["', "['")  # of JSON and Python; `[launcher] ` is a tag
 _GIVES_UP = lazy_re(
     r"(?i)\b(?:giv(?:e|es|ing|en) up|not retrying|no more|exhausted|last attempt|aborting|"
@@ -162,7 +168,9 @@ def is_uncertain(fact: Evidence) -> bool:
     line = fact.text.split("\n", 1)[0][:_LONGEST]
     if fact.kind not in _LINES:
         return False
-    return is_quoted(fact.text) or (_GOES_ON.search(line) is not None and _GIVES_UP.search(line) is None)
+    if is_quoted(fact.text) or _QUESTION.search(line) is not None:
+        return True
+    return _GOES_ON.search(line) is not None and _GIVES_UP.search(line) is None
 
 
 def is_quoted(text: str) -> bool:

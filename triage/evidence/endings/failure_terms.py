@@ -57,7 +57,7 @@ _GOES_ON = lazy_re(
     r"\bgoing on\b|\bgoes on\b|\breconnect(?:ed|"
     r"ing)\b|\bresum(?:ed|ing)\b|"
     r"\bhandled\b|\breduc(?:ed|ing)\b|\bsucceeded\b|\bsuccess(?:ful|fully)?\b(?![\"']?\s?[=:]\s?[\"']?(?:0|false|no)\b)|"
-    r"\bpassed\b|\bPASSED\b|"
+    r"\bpassed\b|\bPASSED\b|\b[Tt]rying (?:port )?\d{2,5}\b|\b[Tt]rying (?:the )?(?:next|another)\b|"
     r"\bcounted as\b|\breplaced\b|"
     r"\?\s*$|\bstatus 0\b|\bcode 0\b|\bTODO\b|\bfixed in\b"
 )
