@@ -6,7 +6,7 @@ TORCH_VENV := .venv-torch
 MINIMUM_VENV := .venv-minimum
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy drill hostile fuzz mutate trust lock test-minimum dist sbom catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy drill hostile fuzz mutate coverage trust lock test-minimum dist sbom catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -92,7 +92,11 @@ mutate: compiled ## Change N comparisons, constants and guards in each of five p
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutate]'
 	nice -n 10 $(BIN)/python -m tests.mutation $(MUTANTS) $(ROOM)
 
-trust: $(BIN)/.stamp ## Write docs/trust.md from what hostile, fuzz, drill and mutate measured
+coverage: compiled ## Measure which lines and branches the tests run, in the packages that read and judge evidence
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutate]'
+	$(BIN)/python bench/line_coverage.py
+
+trust: $(BIN)/.stamp ## Write docs/trust.md from what hostile, fuzz, drill, mutate and coverage measured
 	$(BIN)/python bench/trust.py
 
 # One file for all platforms and Pythons, and one with the oldest versions for the oldest Python on Linux.

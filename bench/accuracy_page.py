@@ -100,9 +100,10 @@ PUBLIC = """
 ## Public cases
 
 Threads in which people posted a failure. An expert wrote what is right, as far as the posted text shows, before it was
-diagnosed. *Acceptable* is an honest symptom or "unknown" where the text allows no more, or a neighbour of the right
-cause; *missed* is "unknown" where the text does state the cause. `bench/public-cases.tsv` has the addresses and
-answers, not the texts. Half of them are set aside: nobody looks at their texts while rules are written.
+diagnosed. A report of symptoms only is right where the symptom that it lists first is. *Acceptable* is an honest
+symptom or "unknown" where the text allows no more, or a neighbour of the right cause; *missed* is "unknown" where the
+text does state the cause. `bench/public-cases.tsv` has the addresses and answers, not the texts. Half of them are set
+aside: nobody looks at their texts while rules are written.
 """
 
 

@@ -35,7 +35,10 @@ _NO_CAUSE = ("unknown", "symptoms", "inconclusive")
 
 @dataclass(frozen=True, slots=True)
 class PublicCase:
-    """One thread: `accepted` and `acceptable` are ids, `unknown` or `symptoms`, joined by commas."""
+    """One thread: `accepted` and `acceptable` are ids, `unknown` or `symptoms`, joined by commas.
+
+    So is `answer`: a report of symptoms only has all three, `unknown`, `symptoms` and the symptom that it lists first.
+    """
 
     address: str
     category: str
@@ -63,15 +66,17 @@ class PublicCase:
     @property
     def result(self) -> str:
         """One of RESULTS. An honest `unknown` or `symptoms` is acceptable only where the table says so."""
-        accepted, acceptable = set(self.accepted.split(",")), set(self.acceptable.split(","))
-        if self.answer in accepted:
+        accepted, acceptable, answer = (
+            set(names.split(",")) for names in (self.accepted, self.acceptable, self.answer)
+        )
+        if answer & accepted:
             return "right"
         if self.answer == "clean":
             return "missed as clean"
-        if self.answer in _NO_CAUSE:
-            return "acceptable" if (accepted | acceptable) & set(_NO_CAUSE) else "missed"
-        if self.answer in acceptable:
+        if answer & acceptable:
             return "acceptable"
+        if answer & set(_NO_CAUSE):
+            return "acceptable" if (accepted | acceptable) & set(_NO_CAUSE) else "missed"
         return "sure and wrong" if float(self.confidence or 0) >= SURE else "unsure and wrong"
 
 
@@ -110,8 +115,17 @@ def _diagnose(directory: Path, case: PublicCase) -> PublicCase:
         return case
     diagnosis = triage.ingest(text, options=OPTIONS)
     root = diagnosis.root_cause
-    answer = diagnosis.verdict if root is None else root.signature or "unknown"
-    return replace(case, answer=answer, confidence=f"{root.confidence:.2f}" if root else "")
+    return replace(case, answer=_answer(diagnosis), confidence=f"{root.confidence:.2f}" if root else "")
+
+
+def _answer(diagnosis: triage.Diagnosis) -> str:
+    root = diagnosis.root_cause
+    if root is None:
+        return diagnosis.verdict
+    symptoms = [one.signature for one in diagnosis.findings if one.role == "symptom" and one.signature]
+    if root.signature is None and root.role == "symptom" and symptoms:
+        return f"unknown,symptoms,{symptoms[0]}"
+    return root.signature or "unknown"
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Collect what `make hostile`, `make fuzz`, `make drill` and `make mutate` measured, and write docs/trust.md.
+"""Collect what `make hostile fuzz drill mutate coverage` measured, and write docs/trust.md.
 
 Each of them writes build/trust/PART.json by `write_result`: {"date", "commit", ...}. `python bench/trust.py` writes the
 page from those that exist; a part that was not measured is named as such.
@@ -21,20 +21,27 @@ Result = Mapping[str, Any]
 
 HEAD = """# What was tried
 
-`python bench/trust.py` writes this page from what `make hostile`, `make fuzz`, `make drill` and `make mutate` measured.
+`make trust` writes this page from what `make hostile fuzz drill mutate coverage` measured.
 [security.md](security.md) says what the program does about untrusted input. This page says what was tried against it,
 and what it cost. Every number is of the commit beside it.
 """
 
 
 def write_result(part: str, result: Result, *, merge: str = "") -> Path:
-    """Write the result of a part with date and commit. `merge` names a mapping in it that keeps its earlier entries."""
+    """Write the result of a part with date and commit.
+
+    `merge` names a mapping in it that keeps its earlier entries, each with the commit that it was measured at.
+    """
     RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{part}.json"
     whole = dict(result)
-    if merge and path.exists():
-        whole[merge] = {**json.loads(path.read_text(encoding="utf-8"))[merge], **whole[merge]}
     stamp = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "commit": read_commit()}
+    if merge:
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {**stamp, merge: {}}
+        parts = ((before, before[merge]), (stamp, whole[merge]))
+        whole[merge] = {
+            name: {"commit": origin["commit"], **entry} for origin, entries in parts for name, entry in entries.items()
+        }
     path.write_text(json.dumps({**stamp, **whole}, indent=1) + "\n", encoding="utf-8")
     return path
 
@@ -82,12 +89,15 @@ def format_hostile(result: Result) -> str:
 
 def format_fuzz(result: Result) -> str:
     """Return the section of fuzzing."""
-    lines = ["| harness | executions | edges of the code | seconds | open findings |", "|---|---|---|---|---|"]
+    lines = [
+        "| harness | executions | edges of the code | seconds | open findings | commit |",
+        "|---|---|---|---|---|---|",
+    ]
     for name, counts in result["harnesses"].items():
         numbers = (
             f"{counts['executions']:,} | {counts['coverage']:,} | {counts['seconds']:,} | {len(counts['findings'])}"
         )
-        lines.append(f"| {name} | {numbers} |")
+        lines.append(f"| {name} | {numbers} | {counts['commit']} |")
     return "\n".join(lines)
 
 
@@ -103,6 +113,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Result], str]], ...] = (
     ("fuzz", "Fuzzing", format_fuzz),
     ("drill", "Faults", format_table),
     ("mutate", "Mutation of the code", format_table),
+    ("coverage", "What the tests run", format_table),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -26,8 +27,8 @@ from tests.artifacts.crash_factories import (
     require_programs,
 )
 from triage.artifacts.cores import elf, gdb, limited_process, python_frames, reader
-from triage.artifacts.cores.limited_process import Limits, run_limited
-from triage.artifacts.cores.local_files import SearchPaths, build_id_of
+from triage.artifacts.cores.limited_process import Limits, Output, run_limited
+from triage.artifacts.cores.local_files import LocalFiles, SearchPaths, build_id_of
 from triage.artifacts.cores.model import CoreError
 from triage.artifacts.cores.needed_parts import digest_core
 from triage.artifacts.cores.reader import CoreReader, to_evidence
@@ -170,11 +171,13 @@ def test_separate_debug_symbols(lab: Lab, tmp_path: Path) -> None:
     assert {report.engine for report in bare} == {"gdb", "notes"}
     assert len({report.crash.frames for report in bare}) == 1
     assert bare[0].crash.frames[1].startswith(f"stripped!{build_id[:12]}+0x")
+    assert all("--debug-dir" in dict(report.remarks)["core-stripped"] for report in bare)
     for use_gdb in (True, False):
         named = read_core(
             str(core), "core", SearchPaths(debug_dir=str(tmp_path / "debug")), use_gdb=use_gdb, limits=PATIENT
         )
         assert named.crash.frames == ("read_header", "work", "main")
+        assert "core-stripped" not in dict(named.remarks)
 
 
 def test_sysroot_replaces_the_root(lab: Lab, tmp_path: Path) -> None:
@@ -249,6 +252,26 @@ def test_python_process(lab: Lab, tmp_path: Path) -> None:
         assert start <= frame.offset < start + size
         assert from_notes.stacks.threads[0].tid == crashed.tid
     assert read_core(str(core), "core", use_gdb=False, use_python=False).crash.point == report.crash.point
+
+
+def test_relative_paths_reach_pystack(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pystack runs in a directory of its own, so the core and the root directory are given absolutely."""
+    commands: list[list[str]] = []
+
+    def record(command: list[str], *_: object) -> Output:
+        commands.append(command)
+        return Output("", "", "", 0)
+
+    monkeypatch.setattr(python_frames, "has_pystack", lambda: True)
+    monkeypatch.setattr(python_frames, "run_limited", record)
+    with contextlib.closing(elf.FileBytes(str(lab.core("null")))) as data:
+        core = elf.parse_core(data)
+    program = core.executable
+    assert program is not None
+    files = LocalFiles({program.path: program.path})
+    python_frames.add_python_frames((), "cores/core.7", core, files, SearchPaths(sysroot="image"), PATIENT)
+    assert os.path.abspath("cores/core.7") in commands[0]
+    assert os.path.abspath("image") in commands[0]
 
 
 def test_crash_point_is_equal_for_all_tools(lab: Lab) -> None:

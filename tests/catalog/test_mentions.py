@@ -1,3 +1,5 @@
+"""triage.catalog.mentions"""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -29,6 +31,10 @@ from triage.catalog.match import evaluate_signature
         ("io/disk.py:33:class Full: the disk is full", "app", False),
         ("io/disk.py:33:class Full: the disk is full", "torchelastic", False),
         ("io/disk.cpp-34-    // the disk is full", "app", False),
+        ("[  OK  ] the disk is full", "kernel", False),
+        ("\u2713 the disk is full", "app", False),
+        ("[okay] the disk is full", "app", True),
+        ("ok: the disk is full", "app", True),
         ("disk.py:211: the disk is full", "app", True),
         ("disk.py:211:   the disk is full", "app", True),
     ],

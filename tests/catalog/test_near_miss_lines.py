@@ -1,3 +1,5 @@
+"""Lines that resemble a cause and are none give no sure cause."""
+
 from __future__ import annotations
 
 from collections import Counter

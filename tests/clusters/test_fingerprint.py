@@ -217,3 +217,45 @@ def test_any_text_has_a_fingerprint(text: str, name: str) -> None:
     other = dataclasses.replace(one, origin=Origin(rank=7, host="node9", pid=3), source="y.log", offset=99, line=4)
     assert fingerprint(one) == fingerprint(other)
     assert fingerprint(one).version == load_rules().version
+
+
+def test_a_generic_sentence_needs_the_function_of_its_stack() -> None:
+    """Go's runtime words all closed channels alike; the goroutine's first own function tells them apart."""
+    text = "panic: send on closed channel\ngoroutine 7 [running]:\na.dev/{0}.({1}).Run(0x1)\n\t/src/{0}.go:7 +0x8"
+    one, other, moved = (fact(text.format(*pair)) for pair in (("x", "*Q"), ("y", "*R"), ("z", "*Q")))
+    assert fingerprint(one).key != fingerprint(other).key
+    assert fingerprint(one).key == fingerprint(moved).key
+
+
+def test_an_exception_of_a_jvm_counts_beside_its_crash_point() -> None:
+    """A method throws several exceptions; one of them with other numbers is the same."""
+
+    def thrown(text: str) -> Evidence:
+        return Evidence("crash", "jvm", text, Origin(), "x.log", 0, fields={"crash_point": "p-1"})
+
+    one, same, other = (
+        fingerprint(thrown(f'Exception in thread "feed-{text}'))
+        for text in ('1" java.io.EOFException: block 7 is short', '2" java.io.EOFException: block 9 is short',
+                     '3" java.lang.IllegalStateException: closed')
+    )  # fmt: skip
+    assert one.key == same.key != other.key
+
+
+def test_a_crash_of_python_alone_is_that_of_the_users_frame() -> None:
+    """Both died in the same function of torch, called from two places; with native frames the crash point counts."""
+
+    def died(file: str, frame: str = "_ops.py:__call__") -> str:
+        fields = {"crash_point": "p-1", "frame": frame, "python": "_ops.py:__call__", "file": file, "function": "f"}
+        return fingerprint(
+            Evidence("fatal-python", "Python", "Fatal Python error: Aborted", Origin(), "x", 0, fields=fields)
+        ).key
+
+    assert died("/w/a.py") != died("/w/b.py")
+    assert died("/w/a.py", "at::mm") == died("/w/b.py", "at::mm")
+
+
+@pytest.mark.parametrize("kind", ["exception", "ending"])
+def test_who_parsed_it_does_not_matter(kind: str) -> None:
+    """A traceback of one job is a last line of another."""
+    text = "LeaseError: the lease was lost at step 7"
+    assert fingerprint(Evidence(kind, "logger", text, Origin(), "x", 0)).key == fingerprint(fact(text)).key

@@ -11,8 +11,14 @@ from triage.model.evidence import Evidence, Origin
 
 def print_of(text: str, function: str = "read", code: str = "") -> Fingerprint:
     """Return the fingerprint of an exception that `function` raised."""
-    name = text.partition(":")[0]
-    fields = {"type": name, "file": "/w/a.py", "function": function, "code": code}
+    name, _, message = text.partition(":")
+    fields = {
+        "type": name.rpartition(".")[2],
+        "message": message.strip(),
+        "file": "/w/a.py",
+        "function": function,
+        "code": code,
+    }
     return fingerprint(Evidence("exception", "Python", text, Origin(), "x.log", 0, fields=fields))
 
 
@@ -26,6 +32,13 @@ def print_of(text: str, function: str = "read", code: str = "") -> Fingerprint:
         ("RuntimeError: size mismatch", True),
         ("RuntimeError: size mismatch of lanes", False),
         ("RuntimeError: CUDA error: misaligned address", False),
+        ("msgpack.exceptions.UnpackError: unpack received extra data", True),
+        ("msgpack.exceptions.UnpackError: unpack of lanes received extra data twice", False),
+        ("torch.cuda.LaneError: received extra data", False),
+        ("OSError: Corrupt snappy compressed data", True),
+        ("RuntimeError: dictionary changed size during iteration", True),
+        ("HTTPError: 413 Client Error: Payload Too Large for url: https://a.b/c", True),
+        ("HTTPError: 503 Server Error: Service Unavailable for url: https://a.b/c", False),
         ("LostError: lane lost", True),
         ("LostError: lane lost again", False),
         ("Empty", True),
@@ -70,4 +83,13 @@ def test_two_statements_of_one_function_are_two_failures() -> None:
 
 def test_an_exception_without_a_frame_has_no_place() -> None:
     """Without a frame of the user's code the words decide."""
-    assert print_of("FileNotFoundError: [Errno 2] No such file", "").guard == "Python|errno=2|"
+    assert print_of("FileNotFoundError: [Errno 2] No such file", "").guard == "any|errno=2|"
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"), [("AssertionError", True), ("AssertionError: three lanes are wanted", False)]
+)
+def test_a_bare_assertion_is_its_condition(text: str, counts: bool) -> None:
+    """A function asserts several conditions; a message says which."""
+    one, other = (print_of(text, code=f"assert {name} is not None") for name in ("owner", "lane"))
+    assert (one.key != other.key) == counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def test_a_code_rule_finds_its_code(entry: dict[str, str], rule: object) -> None
 def test_a_footer_rule_knows_its_line(entry: dict[str, str], rule: object) -> None:
     """The boilerplate of the example is recognised."""
     assert rule.pattern.search(entry["example"])  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=entry["id"]) for entry in DATA["wording"]])
+def test_a_wording_gives_the_result_of_its_example(entry: dict[str, str]) -> None:
+    """The sentence of another release becomes the common one."""
+    assert re.sub(entry["pattern"], entry["replacement"], entry["example"]) == entry["becomes"]
 
 
 @pytest.mark.parametrize("entry", [pytest.param(entry, id=entry["id"]) for entry in DATA["mask"]])

@@ -89,6 +89,14 @@ def test_a_rank_with_an_exception_of_its_own_gets_no_other() -> None:
     assert {one.text: one.origin.rank for one in settle([facts[0], facts[2]], job_of(2))}["ValueError: x"] == 1
 
 
+@pytest.mark.parametrize(("ranks", "host"), [((1,), "node2"), ((1, 2), "node1")])
+def test_an_exception_is_of_the_host_that_its_line_states(ranks: tuple[int, ...], host: str) -> None:
+    """The launcher's own line may come from another host; an exception of several ranks is of the host of each."""
+    ends = [exited(rank, 1, offset=500 + rank, host="node1") for rank in ranks]
+    facts = settle([raised("ValueError: x", count=len(ranks), host="node2"), *ends], job_of(4))
+    assert {one.origin.host for one in facts if one.kind == "exception"} == {host}
+
+
 def test_a_process_that_the_agent_stopped_did_not_fail_by_itself() -> None:
     """The exit of a pid that the agent stopped, by another line, is marked as the agent's doing."""
     stop = exited(None, -15, signal="SIGTERM", by_agent=True, pid=12)
@@ -265,3 +273,16 @@ def test_the_failure_of_a_chain_is_of_the_rank_of_its_last_exception() -> None:
         inner.text: None,
         last.text: 3,
     }
+
+
+@pytest.mark.parametrize(("own_host", "host"), [(None, "node2"), ("node1", "node1")])
+def test_a_stated_rank_is_on_its_own_host(own_host: str | None, host: str) -> None:
+    """Not on that of the file in which another rank's line stands; a host that the line names stays."""
+    job = JobMap()
+    job.sizes.add(4)
+    job.sources["node1.log"] = Origin(host="node1")
+    for name, rank in (("node1", 0), ("node2", 2)):
+        job.learn(f"{name}.log", Origin(rank=rank, host=name))
+    stated = replace(fact("loss is NaN", 2, source="node1.log", host=own_host), rank_basis="stated")
+    (one,) = settle([stated], job)
+    assert (one.origin.rank, one.origin.host) == (2, host)

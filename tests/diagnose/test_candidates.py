@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import READING, Candidate
+from triage.diagnose.time_order import Clocks
+from triage.model import ExceptionDetail
 
 from .factories import fact, raised
 
@@ -44,6 +48,7 @@ def test_the_odd_collective_is_the_minority_s() -> None:
     """Fingerprints of many ranks: the one that ran something else is the suspect, whoever complains."""
     one = refined((running(0, "ALLREDUCE"), 0), (running(1, "ALLREDUCE"), 1), (running(2, "BROADCAST"), 2))
     assert one.suspects == (2,)
+    assert one.why == ["3 of 4 ranks ran the same collective; rank 2 did not"]
 
 
 def test_what_a_rank_runs_is_what_it_says_itself() -> None:
@@ -70,6 +75,27 @@ def test_a_barrier_of_a_group_names_no_rank_of_the_job(writer: int | None, suspe
     """Rank 2 of the job, which calls itself rank 0, waits for number 1 of its own group."""
     text = "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 5000 ms"
     assert refined((text, writer), blames="ranks", ranks=("1",)).suspects == suspects
+
+
+def test_where_other_ranks_are_blamed_the_host_of_the_writer_is_not() -> None:
+    """Rank 2 waits on node1 for a rank that its message does not show."""
+    text = "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 5000 ms"
+    one = refined((text, 2), blames="ranks", ranks=("1",))
+    one.facts = [fact(text, 2, host="node1")]
+    assert one.rank_places == ()
+    one.suspects = None
+    assert one.rank_places == ("node1",)
+
+
+def test_an_error_that_a_launcher_raises_again_stands_nowhere() -> None:
+    """torch.multiprocessing.spawn prints it when all have ended: neither its place nor its time orders it."""
+    own = raised("ValueError: x", 1, time=5.0)
+    assert isinstance(own.detail, ExceptionDetail)
+    again = replace(own, detail=replace(own.detail, spawn_index=1))
+    for one, offsets, clocks in ((own, {"job.log": 0}, 1), (again, {}, 0)):
+        candidate = Candidate(None, "u-1", [one])
+        candidate.set_clocks(Clocks())
+        assert (candidate.first_offsets, len(candidate.start.first)) == (offsets, clocks)
 
 
 def test_a_tie_of_two_names_both() -> None:
@@ -118,7 +144,8 @@ def test_the_odd_value_is_the_minority_s() -> None:
         "DDP expects same model across all ranks, but Rank {} has {} params, while rank {} has inconsistent {} params."
     )
     texts = [(form.format(2, 6, 0, 4), 2), (form.format(0, 4, 2, 6), 0), (form.format(1, 4, 2, 6), 1)]
-    assert refined(*texts).suspects == (2,)
+    one = refined(*texts)
+    assert (one.suspects, one.why) == ((2,), ["2 of 3 ranks have the same value, 4; rank 2 did not"])
     assert refined(texts[0]).suspects == (0, 2)
     assert refined(("rank 3 uses dtype bf16, but rank 0 uses dtype fp32", 3)).suspects == (0, 3)
 

@@ -14,7 +14,7 @@ from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import root_tier
-from triage.model import Evidence
+from triage.model import CrashDetail, Evidence
 
 from .factories import candidate, decide, exited, explain, fact, unknown_failure
 
@@ -252,6 +252,15 @@ def test_a_weaker_or_placeless_failure_is_no_second_root() -> None:
         assert alongside(unknown_failure("u-1", [0]), other) == []
 
 
+def test_a_failure_without_a_reason_is_no_second_root() -> None:
+    """`internal error` beside an error with a reason says less; two of them say as much."""
+    vague, other = unknown_failure("u-2", [3]), unknown_failure("u-3", [2])
+    for one in (vague, other):
+        one.facts = [replace(one.facts[0], text="LinkError: internal error")]
+    assert alongside(unknown_failure("u-1", [0]), vague) == []
+    assert alongside(vague, other) == ["u-3"]
+
+
 def test_without_a_clock_the_first_in_a_file_comes_first() -> None:
     """A known failure before an unknown one; of two alike the one that stands above the other, whatever its id."""
     above, below = unknown_failure("u-2", [1]), unknown_failure("u-1", [2])
@@ -280,3 +289,10 @@ def test_a_tie_of_unknown_failures_is_decided_by_meaning(
     first, second = (Candidate(None, name, [one]) for name, one in zip(names, (telling, other), strict=True))
     assert causes.choose_root([first, second])[0] is first
     assert causes.choose_root([second, first])[0] is first
+
+
+@pytest.mark.parametrize(("message", "tier"), [("", 2), ("Assertion `head < size' failed.", 1)])
+def test_a_crash_without_a_message_is_no_stated_cause(message: str, tier: int) -> None:
+    """A stack alone says where a process crashed; a line that a signature knows comes before it."""
+    crash = fact("#0  abort", 3, kind="crash", component="gdb", detail=CrashDetail("", "unknown"), message=message)
+    assert root_tier(Candidate(None, "u-1", [crash])) == tier

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
-from triage.diagnose.completion import find_completion
+from triage.diagnose.completion import Completion, find_completion
 from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
 from triage.records.activity import Activity
@@ -63,6 +64,31 @@ def test_the_log_of_the_job_covers_ranks_without_lines(scope: Scope, is_proved: 
 def test_training_after_the_end_voids_it(step: int, is_proved: bool) -> None:
     """One line with a step that came before is a summary; a step beyond the last goes on."""
     assert find([("a", None, 9, ""), ("a", None, None, "program"), ("a", None, step, "")]) is is_proved
+
+
+def test_nothing_proves_the_end_of_a_job_without_lines() -> None:
+    """Without a word that anything ended."""
+    assert not Completion().is_proved
+
+
+@pytest.mark.parametrize(("writers", "is_valid"), [(("a", "a"), False), (("a", "b"), True), (("a", ""), False)])
+def test_only_steps_of_another_writer_leave_an_end_valid(writers: tuple[str, str], *, is_valid: bool) -> None:
+    """Where neither line names its rank, their labels tell the writers apart, if both have one."""
+    lines = make_activities(("log", None, 9, ""), ("log", None, None, "program"), ("log", None, 10, ""))
+    labels = (writers[0], *writers)
+    labelled = [(source, replace(one, writer=label)) for (source, one), label in zip(lines, labels, strict=True)]
+    assert bool(find_completion(labelled, JobMap()).lines) is is_valid
+
+
+@pytest.mark.parametrize(("finished", "is_proved"), [(2, True), (3, False)])
+def test_an_end_that_half_of_the_writers_say_is_said_for_all(finished: int, *, is_proved: bool) -> None:
+    """Of four labelled writers of a source, the others are behind: they need an end of their own if most have one."""
+    lines = []
+    for number in range(4):
+        step = 9 if number < finished else 8
+        own = make_activities(("log", None, step, ""), *[("log", None, None, "program")][: number < finished])
+        lines += [(source, replace(one, writer=f"w{number}", offset=10 * number + one.offset)) for source, one in own]
+    assert find_completion(lines, JobMap()).is_proved is is_proved
 
 
 def test_a_second_run_below_the_first_voids_its_end() -> None:

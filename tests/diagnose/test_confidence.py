@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from diagnose.factories import candidate, fact
+from diagnose.factories import candidate, fact, unknown_failure
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.confidence import GUESS, OTHER_STORY, rate_confidence
 from triage.evidence.inference import make_inferences
@@ -72,3 +72,29 @@ def test_what_only_silence_suggests_is_a_guess_beside_another_story(basis: Basis
     effects = [fact("x", 2), fact("y", 3), fact("exitcode 1", 2, kind="exit", detail=ExitDetail(1))]
     effect = Candidate(candidate("crash.abort", "symptom").signature, None, effects, explained_by=[root.id])
     assert rate_confidence(root, (), [root, effect]) == most
+
+
+def test_the_first_of_several_contradicting_inferences_is_quoted() -> None:
+    """Of weaker evidence that names other ranks."""
+    root, _ = inferred([2])
+    lines = [*inferred([3])[1], *inferred([4])[1]]
+    rate_confidence(root, (), [root], [("open-calls", lines)])
+    assert "Weaker evidence points to ranks 3-4 instead: Ranks [3] lag" in root.why
+
+
+def test_an_unknown_failure_is_a_little_less_sure() -> None:
+    """Than a known one that the same line shows."""
+    known, unknown = candidate("a.one", ranks=[0]), unknown_failure("u-1", [0])
+    assert rate_confidence(known, (), [known]) > rate_confidence(unknown, (), [unknown]) > GUESS
+
+
+def test_noise_confirms_nothing_and_hides_no_confirmation() -> None:
+    """Whatever stands before it, an effect that another source shows is a source."""
+    root = candidate("a.one", ranks=[0])
+    noise = candidate("c.noise", "noise", [1])
+    effect = candidate("b.two", "symptom", [1])
+    for one in (noise, effect):
+        one.explained_by.append("a.one")
+    alone = rate_confidence(candidate("a.one", ranks=[0]), (), [root, noise])
+    assert rate_confidence(candidate("a.one", ranks=[0]), (), [root]) == alone
+    assert rate_confidence(root, (), [noise, effect, root]) > alone

@@ -63,9 +63,10 @@ def test_weak_endings_are_weak_roots() -> None:
             ending("FATAL: gone", 3, "strong"),
             ending("lease lost", 3, "weak"),
             ending("rc=7", 3, "weak", "status other than zero"),
+            ending("*** Aborted at", 3, "strong", "stack trace"),
         )
     ]
-    assert tiers == [1, 3, 4]
+    assert tiers == [1, 3, 4, 2]
 
 
 def test_a_line_that_a_signature_knows_is_no_ending() -> None:
@@ -73,3 +74,29 @@ def test_a_line_that_a_signature_knows_is_no_ending() -> None:
     facts = [fact("Fatal Python error: Segmentation fault", 3, offset=900), ending("Fatal Python error", 3, "strong")]
     matched = MatchedFacts(frozenset({0}), frozenset({0}), frozenset({0}))
     assert select_endings(facts, matched, []) == []
+
+
+def test_a_report_of_a_launcher_does_not_hide_the_reason() -> None:
+    """The table of torchelastic and the exit of the rank say nothing of why; a known cause does."""
+    table = replace(fact("…ChildFailedError: \n=====", 3), component="torchelastic")
+    facts = [table, exited(3, 1), ending("FATAL: gone", 3, "strong")]
+    matched = MatchedFacts(frozenset({0, 1}))
+    assert select_endings(facts, matched, []) == [facts[2]]
+    assert select_endings(facts, replace(matched, causing=frozenset({0})), []) == []
+
+
+def test_a_victim_behind_the_end_does_not_hide_it() -> None:
+    """The rank that lost its peer stands among the last lines; before the end, or of the same rank, it covers it."""
+    end = ending("panic: gone", None, "strong")
+    end = replace(end, end=2000)
+    for victim, chosen in ((raised("E: lost", 5, offset=950), [end]), (raised("E: lost", 5, offset=900), [])):
+        matched = MatchedFacts(frozenset({0}), lost_peers=frozenset({0}))
+        assert select_endings([victim, end], matched, []) == chosen
+        assert select_endings([victim, end], MatchedFacts(frozenset({0})), []) == []
+
+
+def test_a_line_that_is_noise_is_no_ending() -> None:
+    """A last line that a signature knows as harmless is no failure; another one is."""
+    facts = [fact("[W] reverse DNS failed", 3, offset=900), ending("reverse DNS failed", 3, "weak")]
+    assert select_endings(facts, MatchedFacts(noise=frozenset({0})), []) == []
+    assert select_endings(facts, MatchedFacts(), []) == [facts[1]]

@@ -41,7 +41,9 @@ def test_a_message_is_more_telling_than_an_end() -> None:
     assert choose_headline([ended("weak one", "weak", 1.0), ended("strong one", "strong", 9.0)]) == "strong one"
     assert choose_headline([fact("late", 0, time=9.0), fact("early", 0, time=1.0)]) == "early"
     assert choose_headline([fact("no time", 0), fact("late", 0, time=9.0)]) == "late"
-    assert choose_headline([raised("ChildFailedError: a", 0, time=1.0), error]) == "ValueError: x"
+    wrapper = raised("ChildFailedError: a", 0, time=1.0)
+    assert choose_headline([wrapper, error]) == "ValueError: x"
+    assert choose_headline([exited(0, 1), wrapper]) == "ChildFailedError: a"
 
 
 def test_a_headline_is_one_line_of_at_most_200_characters() -> None:

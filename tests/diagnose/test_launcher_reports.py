@@ -8,7 +8,8 @@ import pytest
 
 import triage
 from triage.diagnose.attribution import attribute
-from triage.diagnose.launcher_reports import is_launcher_report
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
+from triage.model import Evidence
 
 from .factories import exited, fact, job_of, raised
 
@@ -35,6 +36,20 @@ def test_a_report_is_not_the_exception_of_the_only_rank_that_ended_with_a_code(t
     """The last exception of the only file is that rank's own, unless the launcher raised it."""
     facts, _ = attribute([exited(2, 1), raised(text, None, offset=9)], job_of(4))
     assert [one.origin.rank for one in facts if one.kind == "exception"] == [rank]
+
+
+@pytest.mark.parametrize(
+    ("one", "expected"),
+    [
+        (exited(3, 1), True),
+        (raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0), True),
+        (raised("RuntimeError: Connection closed by peer", 0), False),
+        (fact("ChildFailedError in the docs", 0), False),
+    ],
+)
+def test_reports_of_ends(one: Evidence, expected: bool) -> None:
+    """Of a known rank too: that a process ended, and not why."""
+    assert is_end_report(one) == expected
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,13 @@ def test_calls_of_a_group_without_a_name_are_of_all_ranks_where_each_has_its_own
     assert len(read_progress(facts).by_group) == 4
 
 
+def test_a_call_without_a_name_is_of_the_named_group_of_all_ranks() -> None:
+    """The lines of one rank may be cut before the name of the group: it still waits with the others."""
+    facts = [timed_out(0, group="PG ID 0 PG GUID 0(default_pg)"), timed_out(1, group="")]
+    assert len(read_progress(facts).by_group) == 1
+    assert len(read_progress([timed_out(0, group="PG ID 3 PG GUID 7(tp)"), facts[1]]).by_group) == 2
+
+
 def test_uninitialised_numbers_are_not_known() -> None:
     """What torch 2.3 prints before anything completed is no number."""
     assert read_progress([dump_signal(1, 100, 76_280_750_235_782_912)]).entries == []

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
+from diagnose.watchdog_lines import timed_out
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult, explain, rank_states, report
-from triage.evidence.inference import make_inferences
+from triage.evidence.inference import BLOCKED, make_inferences
 from triage.model.details import EndingDetail, ExceptionDetail
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence
@@ -65,6 +66,15 @@ def test_inferences_may_come_with_the_facts(catalog: Catalog) -> None:
     assert "Rank 1 recorded nothing beyond collective 7" in finding.why
     assert finding.confidence > root(solve(waits, catalog))[1].confidence
     assert all(one.explained_by for one in result.candidates if one.id == "torch.collective-timeout")
+
+
+def test_stacks_that_only_wait_leave_the_numbers_to_the_watchdogs(catalog: Catalog) -> None:
+    """Stacks of ranks that all wait state no cause: the sizes in the watchdogs' lines still name the odd rank."""
+    lines = [timed_out(rank, numel=96 if rank == 2 else 64) for rank in range(4)]
+    dump = fact("in all_reduce", source="stacks/rank0.txt", kind="stack")
+    waits = make_inferences(BLOCKED, range(4), "ranks 0-3 are in all_reduce at train.py:20", dump)
+    verdict, finding = root(solve([*lines, *waits], catalog))
+    assert (verdict, finding.signature, finding.ranks) == ("known", "torch.collective-shape-mismatch", (2,))
 
 
 def test_a_stated_cause_weighs_more_than_an_inference(catalog: Catalog) -> None:

@@ -206,10 +206,12 @@ def test_rank_absent_reads_the_count_of_a_store_based_barrier() -> None:
 
 
 def test_rank_absent_reads_the_key_that_is_waited_for() -> None:
-    """All ask for the address of one rank, which left no trace; if it did, it is not absent."""
+    """All ask for the address of one rank: it is absent if it left no trace, else elsewhere if all others wait."""
     waits = [fact("wait timeout after 30000ms, keys: /default_pg/0//cpu//0/3", rank) for rank in (0, 1, 2)]
     assert ranks_named_by(rank_absent, context(waits, {}, present=(0, 1, 2))) == [3]
-    assert ranks_named_by(rank_absent, context(waits, {}, present=(0, 1, 2, 3))) == []
+    elsewhere = rank_absent(context(waits, {}, present=(0, 1, 2, 3)))
+    assert [(one.origin.rank, one.fields["rule"]) for one in elsewhere] == [(3, "never-joined")]
+    assert ranks_named_by(rank_absent, context(waits, {}, present=range(5))) == []
 
 
 def test_the_first_rule_that_fires_counts() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from triage import clusters
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.unknown import group_unknown, has_known_reason
-from triage.model import EndingDetail
+from triage.model import EndingDetail, ExceptionDetail
 
 from .factories import exited, fact, raised
 
@@ -95,6 +95,14 @@ def test_exits_speak_only_for_ranks_that_are_silent() -> None:
     assert group_unknown([exited(1, 0), exited(2, -15, by_agent=True), exited(None, 1)], NOTHING) == {}
 
 
+@pytest.mark.parametrize(("code", "groups"), [(74, 1), (75, 2)])
+def test_a_rank_that_ended_like_one_with_last_lines_is_no_news(code: int, groups: int) -> None:
+    """srun reports both ranks; another status is another failure."""
+    end = replace(fact("ERROR: the budget of the run is used up", 0), kind="ending")
+    end = replace(end, detail=EndingDetail("error level", "logger", "weak"))
+    assert len(group_unknown([end, exited(0, 74), exited(1, code)], NOTHING)) == groups
+
+
 def test_messages_alone_are_no_failures() -> None:
     """A line of a log that no signature knows is no unknown failure."""
     assert group_unknown([fact("ERROR something odd", 0)], NOTHING) == {}
@@ -166,3 +174,13 @@ def test_the_last_line_of_an_exception_is_no_message_of_an_exit() -> None:
     assert [ended] in groups.values()
     groups = group_unknown([raised("KeyError: 'x'", 0), ended, ending], NOTHING)
     assert [ended, ending] in groups.values()
+
+
+def test_a_traceback_without_its_exception_gives_way_to_a_known_line() -> None:
+    """A cut traceback says less than any known line; alone, or with its exception, it is a failure."""
+    cut = replace(raised("", 1), detail=ExceptionDetail("", "final", truncated=True))
+    facts = [cut, fact("The engine did not answer", 0, offset=500)]
+    known = MatchedFacts(frozenset({1}))
+    assert group_unknown(facts, known) == {}
+    assert len(group_unknown(facts, NOTHING)) == 1
+    assert len(group_unknown([raised("ValueError: x", 1), facts[1]], known)) == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from triage import ingest
 from triage.base.options import Options
 from triage.model.evidence import Evidence
 from triage.pipeline.stages import read_job
@@ -109,3 +110,19 @@ def test_a_crash_in_the_journal_is_that_of_its_process(tmp_path: Path) -> None:
         "decode_png",
     )
     assert (crash.origin.host, crash.origin.pid) == ("node3", 5100)
+
+
+@pytest.mark.parametrize(
+    ("line", "signature"),
+    [
+        ("FatalError: A serious error (Segmentation fault) is detected by the operating system.", "crash.segfault"),
+        ("FatalError: `Process abort signal` is detected by the operating system.", "crash.abort"),
+    ],
+)
+def test_the_signal_behind_a_stack_is_the_crash(line: str, signature: str, tmp_path: Path) -> None:
+    """PaddlePaddle states the signal behind the stack: it is known, and not an unknown last line."""
+    stack = "C++ Traceback (most recent call last):\n------\n0   paddle::framework::SignalHandle(char const*, int)\n"
+    (tmp_path / "workerlog.0").write_text(f"{stack}\n------\nError Message Summary:\n------\n{line}\n", "utf-8")
+    root = ingest(tmp_path).root_cause
+    assert root is not None
+    assert root.signature == signature

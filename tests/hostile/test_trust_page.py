@@ -1,4 +1,4 @@
-"""bench/trust.py: the page of what was tried."""
+"""bench/trust.py and bench/line_coverage.py: the page of what was tried."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import trust
+from bench.line_coverage import ROOMS, summarize
 
 HOSTILE = {
     "catalogs": 32,
@@ -49,12 +50,26 @@ def test_failures_are_on_the_page() -> None:
     assert "Failed: zip: cut: no warning" in page
 
 
-def test_results_of_other_harnesses_are_kept(results: Path) -> None:
-    """Fuzzing one harness replaces its counts only; date and commit are those of the last run."""
+def test_results_of_other_harnesses_are_kept(results: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fuzzing one harness replaces its counts only; each has the commit that it was fuzzed at."""
     counts = {"executions": 1_000_000, "coverage": 97, "seconds": 600, "findings": []}
+    monkeypatch.setattr(trust, "read_commit", lambda: "aaa1111")
     trust.write_result("fuzz", {"harnesses": {"elf": counts, "json": counts}}, merge="harnesses")
+    monkeypatch.setattr(trust, "read_commit", lambda: "bbb2222")
     trust.write_result("fuzz", {"harnesses": {"elf": {**counts, "executions": 5}}}, merge="harnesses")
     stored = json.loads((results / "fuzz.json").read_text())
     assert [item["executions"] for item in stored["harnesses"].values()] == [5, 1_000_000]
-    assert stored["commit"]
-    assert "| json | 1,000,000 | 97 | 600 | 0 |" in trust.format_page()
+    page = trust.format_page()
+    assert "| json | 1,000,000 | 97 | 600 | 0 | aaa1111 |" in page
+    assert "| elf | 5 | 97 | 600 | 0 | bbb2222 |" in page
+
+
+@pytest.mark.parametrize(("branches", "low"), [(95, []), (94, ["ranks"])])
+def test_a_package_below_what_is_asked_is_named(branches: int, low: list[str]) -> None:
+    """Lines and branches are counted for all files of a package together."""
+    full = {"num_statements": 10, "covered_lines": 10, "num_branches": 0, "covered_branches": 0}
+    partial = {**full, "num_branches": 100, "covered_branches": branches}
+    files = {f"triage/{room}/a.py": {"summary": full} for room in ROOMS} | {"triage/ranks/b.py": {"summary": partial}}
+    counts = summarize({"files": files})
+    assert counts["rows"][0] == ("`ranks`", "20", "100.0 %", f"{branches:.1f} %")
+    assert counts["low"] == low

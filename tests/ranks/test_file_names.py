@@ -67,6 +67,13 @@ CASES = {
     "run-17/dmesg.txt": Origin(),
     "2026-06-10/journalctl-k.log": Origin(),
     "logs/dmesg.txt": Origin(),
+    f"worker-{'0a' * 28}-01000000-412.err.json": Origin(pid=412),
+    f"worker-{'0a' * 28}-01000000-412.err.yaml": Origin(),
+    "pyspy-gpu-004-412.txt": Origin(host="gpu-004", pid=412),
+    "py-spy_dump_node1.cluster.local_412.txt": Origin(host="node1.cluster.local", pid=412),
+    "stacks-gpu-12.txt": Origin(),
+    "pyspy_rank_12.txt": Origin(rank=12),
+    "stack-2026-06-10.txt": Origin(),
     "var/log/kern.log.1": Origin(),
     "k8s/syslog": Origin(),
 }

@@ -164,3 +164,16 @@ def test_every_fifth_line_has_a_label(lines: int, labelled: int, is_label: bool)
     """In a file of twelve lines or more."""
     texts = [f"{number}: step" for number in range(labelled)] + ["loading the data"] * (lines - labelled)
     assert detect_table(texts) is (BY_START if is_label else UNLABELLED)
+
+
+@pytest.mark.parametrize(("host", "is_prefix"), [("node7", True), ("node8", False)])
+def test_pdsh_names_its_host_however_few_its_lines(host: str, is_prefix: bool) -> None:
+    """Its own report proves the prefix of that host only."""
+    lines = [
+        "step 1 loss 3",
+        "step 2 loss 2",
+        "node7: Traceback (most recent call last):",
+        f"pdsh@login: {host}: ssh exited with exit code 1",
+    ]
+    parsed = parse_prefix(lines[2], 1970, detect_table(lines))
+    assert (parsed.text == "Traceback (most recent call last):") == is_prefix

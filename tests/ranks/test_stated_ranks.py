@@ -66,6 +66,12 @@ def test_subjects_are_told_from_objects(text: str, ranks: tuple[int, ...]) -> No
     assert read_stated_ranks(text).numbers == ranks
 
 
+def test_the_number_of_a_monitored_barrier_is_no_tag() -> None:
+    """Its process group may be a small one, which numbers its own ranks."""
+    assert not read_stated_ranks("[Rank 0]: Rank 3 failed to pass monitoredBarrier in 1000 ms").is_tag
+    assert read_stated_ranks("[Rank 0]: Rank 3 failed").is_tag
+
+
 @pytest.mark.parametrize(
     ("text", "ranks"),
     [

@@ -44,6 +44,13 @@ def test_a_backtrace_ends_at_a_line_of_the_program() -> None:
     assert collect_texts(*frames, "step 3", FRAME.format(3)) == frames
 
 
+@pytest.mark.parametrize(("indent", "count"), [("  ", 2), (" ", 2), ("", 1)])
+def test_a_prefix_may_take_a_space_of_the_indentation(indent: str, count: int) -> None:
+    """Frames of faulthandler are indented, behind `[4]<stderr>:` by one space at least."""
+    heading = "Thread 0x00007f00a1b2c740 (most recent call first):"
+    assert len(collect_texts(heading, f'{indent}File "/w/a.py", line 3 in f')) == count
+
+
 @pytest.mark.parametrize(("blank", "count"), [(3, 5), (4, 1)])
 def test_up_to_three_blank_lines_are_inside(blank: int, count: int) -> None:
     """Between the parts of a dump; blank lines at its end do not belong to it."""

@@ -39,6 +39,7 @@ JOB = [
     "48211 llm70b gpu 64 COMPLETED 0:0",
     "48211|llm70b|COMPLETED|0:0||",
     "Subject: Job 48211: <llm70b> in cluster <hpc1> Done",
+    "48211              train        gpu       acct         16  COMPLETED      0:0",
     "Successfully completed.",
     "  phase: Succeeded",
     "        reason: Completed",
@@ -79,6 +80,13 @@ NOTHING = [
     "JobState=FAILED Reason=NonZeroExitCode",
     "rank 0 finished loading the checkpoint",
     "all 3 of 4 workers finished",
+    "48211.extern      extern            acct         16  COMPLETED      0:0",
+    "48211.0|python|COMPLETED|0:0|",
+    "State: TIMEOUT (exit code 0)",
+    "State: OUT_OF_MEMORY (exit code 0)",
+    "slurmctld: _job_complete: JobId=48211 done",
+    "[2026-03-02T04:08:22.001] [48211.batch] done with job",
+    "[2026-03-02T04:08:22.001] [48211.batch] sending REQUEST_COMPLETE_BATCH_SCRIPT, error:0 status:0",
 ]
 
 

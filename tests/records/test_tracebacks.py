@@ -488,6 +488,16 @@ def test_the_reason_of_nccl_stands_behind_last_error() -> None:
     assert lines_of_first(*message, "2026-11-21 03:07:45 INFO step 3")[-1] == "Last error:"
 
 
+def test_the_exception_of_a_jvm_stands_behind_that_of_py4j() -> None:
+    """It begins with a colon, and its frames with tabs."""
+    message = [
+        *TRACE,
+        "py4j.protocol.Py4JJavaError: An error occurred while calling o37.next.",
+        ": java.io.EOFException: x",
+    ]
+    assert lines_of_first(*message, "\tat a.B.c(B.java:7)", "step 3")[-1] == "\tat a.B.c(B.java:7)"
+
+
 def test_a_traceback_of_ray_goes_on_behind_its_exception() -> None:
     """The frames of the worker stand below the line that names it, which may be a record's."""
     again = "ray.exceptions.RayTaskError(ValueError): ray::Trainer.fit() (pid=412, ip=10.0.0.7)"

@@ -19,12 +19,16 @@ _SOURCE = lazy_re(
     rb"\A[\w./+-]{1,200}\.(?:py|cc|cpp|cu|h|hpp|c|go|rs|java)[:-]\d{1,6}[:-]"
     rb"(?: {4}|(?:class|def|raise|throw|import) |#|//)"
 )
+# `[ok] …` and `✓ …`, as checklists and init systems mark what passed.
+_PASSED = lazy_re(rb"\A(?:\[ {0,4}(?:ok|pass|passed|OK|PASS|PASSED) {0,4}\]|\xe2\x9c[\x85\x93\x94]) ")
 _LONGEST = 4000
 
 
 def is_mention(evidence: DistinctEvidence) -> bool:
-    """Whether a message only mentions what it says: a line of source, or a remark of the program, not of a library."""
+    """Whether a message only mentions what it says: source, a check that passed, or a remark of the program itself."""
     if evidence.kind != "message":
         return False
     line = evidence.bytes[:_LONGEST].split(b"\n", 1)[0].lstrip()
-    return _SOURCE.match(line) is not None or (evidence.component == "app" and _MENTION.search(line) is not None)
+    if _SOURCE.match(line) is not None or _PASSED.match(line) is not None:
+        return True
+    return evidence.component == "app" and _MENTION.search(line) is not None

@@ -8,6 +8,7 @@ in which failures arrive changes nothing.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -40,8 +41,7 @@ class KnownKey:
     @staticmethod
     def of(cluster: str, fingerprint: Fingerprint) -> KnownKey:
         """Return the key that a fingerprint gives a cluster."""
-        terms = headline_words(fingerprint.headline) if fingerprint.anchored else frozenset[str]()
-        message = message_words(fingerprint.headline, terms)
+        terms, message = _split_words(fingerprint.headline) if fingerprint.anchored else (frozenset(), frozenset())
         return KnownKey(cluster, fingerprint.key, fingerprint.guard, terms, message)
 
     @property
@@ -49,6 +49,13 @@ class KnownKey:
         """A word that few headlines hold: long ones are rare. Any fixed order is correct."""
         terms = self.message if len(self.message) >= _LEAST_SHARED else self.terms
         return max(terms, key=lambda term: (len(term), term))
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _split_words(headline: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words of a headline, and those of its message. A store asks for the same ones with every new key."""
+    terms = headline_words(headline)
+    return terms, message_words(headline, terms)
 
 
 class Clusters:

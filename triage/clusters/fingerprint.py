@@ -15,8 +15,11 @@ _TERM = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _SPACE = lazy_re(r"\s+")
 _CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
 _TITLE = 300
+_MOST_TEXT = 8000
 # A function checks several conditions; for other crashes the point is the cause.
 _STATED = frozenset(("check", "assert"))
+# A method throws several exceptions.
+_JVM = "jvm"
 _KEY = 16
 
 
@@ -29,9 +32,7 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     if point := fact.fields.get("crash_point"):
         return _crash(point, fact, by)
     line = extract_headline(fact, by)
-    codes = tuple(
-        sorted({f"{rule.id}={match[rule.group]}" for rule in by.codes for match in rule.pattern.finditer(line.text)})
-    )
+    codes = _read_codes(fact, line.text, by)
     title = mask_variables(line.text, by)[:_TITLE]
     terms = headline_words(title, by)
     place = find_place(fact, line, codes, len(message_words(title, terms)), by)
@@ -50,16 +51,38 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     return Fingerprint(by.version, _digest(by.version, guard, headline), guard, shown, tuple(trail), anchored)
 
 
+def _read_codes(fact: Evidence, line: str, by: Rules) -> tuple[str, ...]:
+    """Return the codes of a headline, and the first of each kind that only other lines of the failure have."""
+    codes = {
+        f"{rule.id}={match[rule.group]}" for rule in by.codes if not rule.whole for match in rule.pattern.finditer(line)
+    }
+    text = fact.text[:_MOST_TEXT]
+    firsts = ((rule, rule.pattern.search(text)) for rule in by.codes if rule.whole)
+    return tuple(sorted(codes | {f"{rule.id}={match[rule.group]}" for rule, match in firsts if match is not None}))
+
+
 def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
     """Return the fingerprint of a crash: its crash point, whoever printed the stack, and a condition that failed."""
     title = mask_variables(extract_headline(fact, by).text, by)[:_TITLE] or point
     trail: tuple[str, ...] = (f"uses the crash point {point}",)
-    parts = ["crash", point]
+    parts = ["crash", point, *_user_place(fact)]
     if fact.fields.get("crash_kind") in _STATED and fact.fields.get("message"):
         title = mask_variables(fact.fields["message"], by)[:_TITLE]
         parts.append(title.lower())
         trail = (*trail, "uses the condition that failed")
-    return Fingerprint(by.version, _digest(by.version, *parts), f"crash|{point}", title, trail, True)
+    elif fact.component == _JVM:
+        parts.append(title.lower())
+        trail = (*trail, "uses the exception")
+    guard = "|".join(("crash", point, *_user_place(fact)))
+    return Fingerprint(by.version, _digest(by.version, *parts), guard, title, trail, True)
+
+
+def _user_place(fact: Evidence) -> tuple[str, ...]:
+    """Return the user's frame of a crash of which only Python's frames are known: the innermost is a library's."""
+    fields = fact.fields
+    if not fields.get("function") or fields.get("frame") != fields.get("python"):
+        return ()
+    return (f"{fields.get('file', '').rpartition('/')[2]}:{fields['function']}",)
 
 
 def name_cluster(fact: Evidence) -> str:
@@ -78,6 +101,8 @@ def mask_variables(text: str, by: Rules) -> str:
     def replace(match: re.Match[str]) -> str:
         return by.replacements[match.lastgroup or ""] or match[0]
 
+    for pattern, sentence in by.wordings:
+        text = pattern.sub(sentence, text)
     return _SPACE.sub(" ", by.masks.sub(replace, text)).strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
@@ -15,6 +16,9 @@ _MOST_LINES = 3
 _ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # A first line that only introduces the next ones: `ValidationError: 2 errors:` or `Exception:`.
 _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
+# What a program raises or prints last: the same failure, whoever parsed it.
+_OF_PROGRAMS = frozenset(("exception", "terminate", "ending"))
+_ANY = "any"
 _TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*\b)")
 
 
@@ -30,12 +34,12 @@ class Headline:
 def extract_headline(fact: Evidence, rules: Rules) -> Headline:
     """Return the headline of one fact."""
     text = _ANSI.sub("", fact.text[:_MOST_TEXT]).strip()
-    component = fact.component
+    component = _ANY if fact.kind in _OF_PROGRAMS else fact.component
     trail: list[str] = []
     for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:
             match = rule.pattern.search(text) if rule.needs in text else None
-            inner = match[rule.group].strip() if match else ""
+            inner = _read_inner(match, rule.group) if match else ""
             if inner and inner != text:
                 text = inner
                 component = rule.component or component
@@ -45,6 +49,12 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
             break
     line = _first_line(text, rules, trail, is_ending=fact.kind == "ending")
     return Headline(_TYPE.sub("", line)[:_MOST_HEADLINE], component, tuple(trail))
+
+
+def _read_inner(match: re.Match[str], group: str) -> str:
+    """Return the inner failure, behind what failed outside where the rule reads that too."""
+    outer = match.groupdict().get("outer")
+    return f"{outer.strip()}: {match[group].strip()}" if outer else match[group].strip()
 
 
 def _first_line(text: str, rules: Rules, trail: list[str], *, is_ending: bool) -> str:

@@ -1,7 +1,8 @@
 """The place of an exception, where its words do not tell causes apart.
 
-The place is `file:function` of the user's frame. It counts for exceptions that any code raises for any reason, for
-errors of the operating system that the caller caused, and for sentences of few words. The statement counts instead of
+The place is `file:function` of the user's frame. It counts for exceptions and sentences that any code raises for any
+reason, for errors of the operating system and answers of services that the caller caused, and for sentences of few
+words. The statement counts instead of
 the headline where the job raises a class of its own with values: the class writes the sentence, which changes with
 releases and languages. The place of errors of CUDA, NCCL or the machine is chance.
 """
@@ -23,8 +24,13 @@ _STATEMENT = lazy_re(
     r"(?P<values>[\w.]{1,80}(?:, ?[\w.]{1,80}){1,8}),?\)(?: from \w{1,80})?$"
 )
 _NAME_PART = lazy_re(r"[^\W_]+")
+# What a service answers for reasons of its own: it is down or busy, whoever asks.
+_SERVICE_STATE = lazy_re(r"http(?:-class)?=(?:5\d\d|408|429)$")
+# `msgpack.exceptions.ExtraData: `; not torch's, whose errors are raised later than they happen.
+_LIBRARY_CLASS = lazy_re(r"(?!torch|jax|deepspeed|ray|vllm|megatron)(?:\w{1,80}\.){1,8}\w{1,80}(?::|$)")
 _GENERIC_CLASS = ("unwrapped by generic-runtime",)
 _FEW_WORDS = 2
+_A_SENTENCE = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +47,29 @@ def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: i
     if not name or not function or not (line.text.startswith(name) or line.trail == _GENERIC_CLASS):
         return Place()
     where = f"{fact.fields.get('file', '').rpartition('/')[2]}:{function}"
-    statement = _statement(fact.fields.get("code", ""), name, rules)
+    code = fact.fields.get("code", "")
+    statement = _statement(code, name, rules)
     if statement:
         return Place("statement", f"{where}: {statement}")
+    if not fact.fields.get("message") and code.startswith("assert "):  # a function asserts several conditions
+        return Place(text=f"{where}: {code}")
     errnos = {code.removeprefix("errno=") for code in codes if code.startswith("errno=")}
     if errnos:
         return Place() if errnos & rules.machine_errnos else Place(text=where)
-    return Place(text=where) if name in rules.placed_types or (length <= _FEW_WORDS and not codes) else Place()
+    if any(map(_SERVICE_STATE.match, codes)):
+        return Place()
+    is_placed = (
+        name in rules.placed_types
+        or (length <= _A_SENTENCE and (name == "OSError" or _is_of_library(fact.text, code)))
+        or rules.placed_sentences.search(line.text) is not None
+    )
+    return Place(text=where) if is_placed or (length <= _FEW_WORDS and not codes) else Place()
+
+
+def _is_of_library(text: str, code: str) -> bool:
+    """Whether a library other than torch raises a class of its own: what is wrong is what the user's frame gave it."""
+    match = _LIBRARY_CLASS.match(text)
+    return match is not None and not code.startswith("raise ")
 
 
 def _statement(code: str, name: str, rules: Rules) -> str:

@@ -34,7 +34,12 @@ class RuleEngine:
 
         `known` are (cluster, fingerprint), `apart` pairs of keys that people keep apart.
         """
-        return Clusters((KnownKey.of(cluster, each) for cluster, each in known), apart).assign(new)
+        terms = KnownKey.of("", new).terms
+        vetoed = frozenset[str]().union(*apart)
+        entries = (KnownKey.of(cluster, each) for cluster, each in known)
+        # Keys without a common word can neither be joined nor be near; those that people keep apart always count.
+        near = (one for one in entries if not terms.isdisjoint(one.terms) or one.key in vetoed or one.key == new.key)
+        return Clusters(near, apart).assign(new)
 
 
 def _weigh(pair: tuple[Evidence, Fingerprint]) -> tuple[bool, bool, bool]:

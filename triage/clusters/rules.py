@@ -16,28 +16,36 @@ FILE = Path(__file__).with_name("rules.toml")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule: a match of `pattern` gives its named `group` (unwrap, code); only texts with `needs` are tried."""
+    """One rule: a match of `pattern` gives its named `group` (unwrap, code); only texts with `needs` are tried.
+
+    `whole`: it looks at all lines of a failure.
+    """
 
     id: str
     pattern: re.Pattern[str]
     group: str = "inner"
     component: str = ""
     needs: str = ""
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All rules. `masks` is one pattern; its groups name the entries of `replacements`, of which an empty one keeps the
-    text.
+    """All rules.
+
+    `wordings` are patterns with what stands for them. `masks` is one pattern; its groups name the entries of
+    `replacements`, of which an empty one keeps the text.
     """
 
     version: int
     unwraps: tuple[Rule, ...]
     footers: tuple[Rule, ...]
     codes: tuple[Rule, ...]
+    wordings: tuple[tuple[re.Pattern[str], str], ...]
     masks: re.Pattern[str]
     replacements: Mapping[str, str]
     placed_types: frozenset[str]
+    placed_sentences: re.Pattern[str]
     machine_errnos: frozenset[str]
     sentences: frozenset[str]
     idle: frozenset[str]
@@ -70,11 +78,15 @@ def read_rules(path: Path) -> Rules:
         unwraps=tuple(kinds["unwrap"]),
         footers=tuple(kinds["footer"]),
         codes=tuple(kinds["code"]),
+        wordings=tuple(
+            (_rule(path, text, entry).pattern, str(entry["replacement"])) for entry in data.get("wording", ())
+        ),
         masks=re.compile(
             "|".join(f"(?P<m{number}>{entry['pattern']})" for number, entry in enumerate(masks)), re.IGNORECASE
         ),
         replacements={f"m{number}": _replacement(entry) for number, entry in enumerate(masks)},
         placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
+        placed_sentences=re.compile("|".join(location.get("placed_sentences", ())) or r"(?!)"),
         machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
         sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),
@@ -101,4 +113,5 @@ def _rule(path: Path, text: str, entry: Mapping[str, Any]) -> Rule:
         str(entry.get("group", "value" if "gives" in entry else "inner")),
         str(entry.get("component", "")),
         str(entry.get("needs", "")),
+        bool(entry.get("whole", False)),
     )

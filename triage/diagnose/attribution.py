@@ -212,7 +212,9 @@ def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
         return facts
     if sum(fact.count for fact in unplaced) != len(owners):
         return facts
-    first = dataclasses.replace(unplaced[0], count=1, origin=dataclasses.replace(unplaced[0].origin, host=None))
+    hosts = {fact.origin.host for fact in unplaced}
+    host = next(iter(hosts)) if len(hosts) == len(owners) == 1 else None
+    first = dataclasses.replace(unplaced[0], count=1, origin=dataclasses.replace(unplaced[0].origin, host=host))
     gone = set(map(id, unplaced))
     return [fact for fact in facts if id(fact) not in gone] + [
         _attributed(first, owner) for _, owner in sorted(owners.items())
@@ -227,7 +229,7 @@ def _on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """
     unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
     size = job.world_size() or 0
-    if size < 2 or size > _MOST_RANKS or sum(fact.count for fact in unplaced) != size:
+    if size > _MOST_RANKS or sum(fact.count for fact in unplaced) != size:
         return facts
     if len({(fact.excerpt, fact.inherits_time, fact.source, fact.origin.host) for fact in unplaced}) != 1:
         return facts

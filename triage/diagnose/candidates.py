@@ -125,11 +125,12 @@ class Candidate:
 
     @property
     def rank_places(self) -> tuple[str, ...]:
-        """The hosts of the ranks that it is about; those that show it, where no file places these ranks.
+        """The hosts of the ranks that it is about; those that show it, where no file places these ranks. A text that
+        blames other ranks than its writers, and does not show which, has none.
 
         A kernel states its own host, whatever else the files call that machine or the host of a collector.
         """
-        if self.is_stop_of_job:
+        if self.suspects == ():
             return ()
         blamed = {host for rank in self.suspects or () for host in self.rank_hosts.get(rank, ())}
         machines = {fact.origin.host for fact in self.facts if fact.kind == "kernel" and fact.origin.host}
@@ -145,7 +146,7 @@ class Candidate:
         """Where its first line is in each source, without what launchers report and what follows from comparing."""
         offsets: dict[str, int] = {}
         for fact in self.facts:
-            if fact.kind not in ("exit", "inference"):
+            if fact.kind not in ("exit", "inference") and not _is_reraised(fact):
                 offsets[fact.source] = min(fact.offset, offsets.get(fact.source, fact.offset))
         return offsets
 
@@ -162,7 +163,7 @@ class Candidate:
     def set_clocks(self, clocks: Clocks) -> None:
         """Find out when it began."""
         self.clocks = clocks
-        self.start = find_start(self.facts, clocks)
+        self.start = find_start([fact for fact in self.facts if not _is_reraised(fact)], clocks)
 
     def clearly_before(self, other: Candidate) -> bool:
         """Whether it began before the other for sure, by clocks that can be compared."""
@@ -182,6 +183,11 @@ class Candidate:
         mine, theirs = self.start.first, effect.start.first
         common = mine.keys() & theirs.keys()
         return bool(common) and all(is_zone_apart(mine[clock], theirs[clock]) for clock in common)
+
+
+def _is_reraised(fact: Evidence) -> bool:
+    """Whether a launcher raises the error of a process again: it does so when all processes have ended."""
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.spawn_index is not None
 
 
 def known_candidates(
@@ -217,9 +223,7 @@ def unknown_candidates(groups: Mapping[str, Sequence[Evidence]]) -> list[Candida
 
 def blamed(candidate: Candidate) -> None:
     """The text names the rank at fault (`blames` in the signature)."""
-    name = candidate.signature.blames if candidate.signature else None
-    if name is None:
-        return
+    name = (candidate.signature.blames if candidate.signature else None) or ""
     ranks = sorted({int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d+", value)})
     if ranks:
         candidate.suspects = tuple(ranks)

@@ -9,7 +9,7 @@ from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
-from triage.diagnose.graph import EMPTY_CONTEXT, root_tier
+from triage.diagnose.graph import EMPTY_CONTEXT, root_tier, sort_tier
 from triage.diagnose.headline import has_no_message
 from triage.model.details import ExitDetail
 
@@ -73,7 +73,7 @@ def _stopped_before(context: RuleContext, one: Candidate, other: Candidate) -> b
     )
 
 
-def first_without_clock(contest: RootContest, one: Candidate) -> float:
+def first_without_clock(contest: RootContest, one: Candidate) -> tuple[bool, int, bool, bool]:
     """Where no clock orders them: if processes failed, an error of a known rank comes first; then a known failure
     before an unknown one, a cause before an ending; then what stands first in a file that has both, or torchelastic saw
     first.
@@ -85,9 +85,9 @@ def first_without_clock(contest: RootContest, one: Candidate) -> float:
         and any(other.first_offsets.get(source, start) < start for source, start in mine.items())
         for other in contest.candidates
     )
-    is_seen_first = any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
+    is_seen_late = not any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
     specificity = (2 if one.signature else 0) + (1 if one.role == "cause" else 0)
-    return 100 * is_of_nobody - 10 * specificity + 2 * is_below - is_seen_first
+    return is_of_nobody, -specificity, is_below, is_seen_late
 
 
 def more_telling_first(contest: RootContest, one: Candidate) -> float:
@@ -96,13 +96,18 @@ def more_telling_first(contest: RootContest, one: Candidate) -> float:
     """
     if one.signature is not None:
         return 0
+    is_in_library = not any(fact.fields.get("function") and not fact.fields.get("op") for fact in one.facts)
+    return 2 * _vagueness(one) + is_in_library
+
+
+def _vagueness(one: Candidate) -> int:
+    """Return 0 for a failure with a reason, 1 for `internal error` and its like, 2 or more for one without message."""
     is_silent = all(map(has_no_message, one.facts))
     is_vague = all(_WITHOUT_REASON.search(fact.text[:_LONGEST_MESSAGE]) for fact in one.facts)
-    is_in_library = not any(fact.fields.get("function") and not fact.fields.get("op") for fact in one.facts)
-    return 4 * is_silent + 2 * is_vague + is_in_library
+    return 2 * is_silent + is_vague
 
 
-CHOOSING: tuple[Callable[[RootContest, Candidate], float], ...] = (
+CHOOSING: tuple[Callable[[RootContest, Candidate], object], ...] = (
     stated_first,
     earlier_first,
     first_without_clock,
@@ -146,10 +151,13 @@ def began_together(root: Candidate, others: Sequence[Candidate]) -> tuple[Candid
 
 
 def _is_independent(one: Candidate, other: Candidate) -> bool:
-    """Whether both are stated failures of known, different ranks, none of them a lost peer, a stop or an ending."""
+    """Whether both are stated failures of known, different ranks, none of them a lost peer, a stop or an ending, and
+    the second says as much of its reason as the first.
+    """
     both = (one, other)
     return (
         root_tier(one) == root_tier(other)
+        and _vagueness(other) <= _vagueness(one)
         and not any(each.indicates or each.is_inferred or each.is_exit_only or not each.ranks for each in both)
         and not set(one.ranks) & set(other.ranks)
     )
@@ -183,12 +191,12 @@ def _earliest_of_many(candidates: Sequence[Candidate]) -> Sequence[Candidate]:
 
 
 def _why_lost(root: Candidate, other: Candidate, context: RuleContext) -> str:
-    if (root_tier(other) or 0) > (root_tier(root) or 0):
+    if sort_tier(other) > sort_tier(root):
         return f"Also unexplained; {root.id} is the more likely start"
     if root.clearly_before(other):
         mine, theirs = root.start.first, other.start.first
-        delays = [theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys()]
-        return f"Began {min(delays):.0f} s after {root.id}" if delays else f"Began after {root.id}"
+        delays = (theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys())
+        return f"Began {min(delays):.0f} s after {root.id}"
     if _stopped_before(context, root, other):
         ranks = format_ranks(other.ranks)
         return f"{ranks} went on for more than {LONG_SILENCE:.0f} s after the last line of {format_ranks(root.ranks)}"

@@ -18,7 +18,7 @@ EMPTY_CONTEXT = RuleContext((), {}, frozenset(), None, frozenset())
 NOT_A_ROOT = 9
 # Forms of endings that say how a process ended, not why.
 STATUS_FORMS = frozenset(
-    ("ended with a status", "status other than zero", "exit status line", "signal", "killed process")
+    ("ended with a status", "status other than zero", "exit status line", "signal", "killed process", "stack trace")
 )
 
 
@@ -90,6 +90,7 @@ def root_tier(candidate: Candidate) -> int | None:
 def _has_no_message(fact: Evidence) -> bool:
     return (
         fact.kind == "exit"
+        or (fact.kind == "crash" and not fact.fields.get("message"))
         or is_status_ending(fact)
         or is_reference(fact)
         or (isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated)

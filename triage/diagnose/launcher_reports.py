@@ -13,7 +13,8 @@ _ENDED = (
     r"(?:exit(?:s|ed)?|terminated?|die[sd]?|fail(?:s|ed)?|end(?:s|ed)?|return(?:s|ed)?|finish(?:es|ed)?|was killed)"
 )
 _REPORT = lazy_re(
-    rf"(?i)\b{_PROCESS}\b.{{0,300}}?\b{_ENDED}\b.{{0,40}}?\b(?:non-?zero|exit[ _-]?code|status|code|signal|unexpectedly"
+    rf"(?i)\b{_PROCESS}\b.{{0,300}}?\b{_ENDED}\b.{{0,60}}?\b(?:non-?zero|exit[ _-]?code|status|code|signal"
+    r"|unexpected(?:ly)?"
     rf"|with (?:an? )?(?:exception|errors?|failures?))\b(?! ?[:=] ?[A-Za-z])"
     rf"|\b(?:one or more|some|\d{{1,7}}(?: of \d{{1,7}})?) (?:of the )?(?:remote |local |training )?{_PROCESS}"
     rf" (?:have |has )?{_ENDED}\b|\bexit[ _]?code[ :=]{{1,3}}-?[1-9]"
@@ -23,6 +24,8 @@ _MANAGER = lazy_re(
     r"^\W{0,4}\[?(?:proxy:\d{1,7}:\d{1,7}|mpiexec)@[^\]\s]{1,80}\]|^\W{0,4}(?:PMIU?|HYDU?|PRTE|ORTE)_\w{1,60} ?\("
 )
 _LONGEST_REPORT = 1000
+# The table of torchelastic.
+_TABLE = "ChildFailedError"
 
 
 def is_launcher_report(fact: Evidence) -> bool:
@@ -33,3 +36,11 @@ def is_launcher_report(fact: Evidence) -> bool:
     if fact.kind == "ending":
         return _MANAGER.search(fact.text[:_LONGEST_REPORT]) is not None
     return fact.kind == "exception" and _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
+
+
+def is_end_report(fact: Evidence) -> bool:
+    """Whether a fact is a report of a launcher or a scheduler on the end of a process, of a known rank or none."""
+    if fact.kind not in ("exception", "message"):
+        return fact.kind in ("exit", "scheduler")
+    is_table = fact.component == "torchelastic" and _TABLE in fact.text
+    return is_table or _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None

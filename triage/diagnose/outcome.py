@@ -79,7 +79,7 @@ class Outcome:
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
-        if is_weak and self.is_success and not self._follows_end(fact):
+        if is_weak and self.is_success and not self.follows_end(fact):
             return "the job ended well, as other lines show"
         may_have_ended = self._ended_by_exception(fact.origin.rank)
         if fact.origin.attempt == self.attempt:
@@ -101,7 +101,7 @@ class Outcome:
             if (
                 self.everyone
                 and is_of_environment
-                and (_LOST_CONNECTION.search(fact.text) or not self._follows_end(fact))
+                and (_LOST_CONNECTION.search(fact.text) or not self.follows_end(fact))
             ):
                 return "every rank finished"
         if fact.kind == "kernel" and self._is_of_other_time(fact):
@@ -123,7 +123,7 @@ class Outcome:
             end.completion != "job" and _is_of_other_writer(end.origin, fact) for end in behind
         )
 
-    def _follows_end(self, fact: Evidence) -> bool:
+    def follows_end(self, fact: Evidence) -> bool:
         """Whether it stands behind the last line by which its source finished, and no launcher reports success."""
         if any(activity.completion == "job" for _, activity in self.completion.lines):
             return False

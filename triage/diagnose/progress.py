@@ -289,7 +289,8 @@ def _join_unnamed(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
     unnamed = [entry for entry in entries if not entry.group.key]
     of_all = all(entry.local_rank in (None, entry.rank) for entry in unnamed)
     if of_all:
-        return [replace(one, group=Group(is_default=True)) if not one.group.key else one for one in entries]
+        default = next((one.group for one in entries if one.group.is_default), Group(is_default=True))
+        return [replace(one, group=default) if not one.group.key else one for one in entries]
     return [entry if entry.group.key else _make_own_group(entry) for entry in entries]
 
 

@@ -27,7 +27,7 @@ from triage.diagnose.remarks import add_remarks
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
 from triage.evidence.inference import BLOCKED
-from triage.model import EndingDetail, Evidence, InferenceDetail
+from triage.model import EndingDetail, Evidence, FlightDetail, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.npu_processes import place_devices
 from triage.records.activity import Activity
@@ -178,8 +178,13 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     context = _make_context(job, facts, matches, known)
     handed_in = [fact for fact in facts if fact.kind == "inference"]
     has_cause = _states_cause(known, groups.values())
+    # Stacks that only wait state no cause; beside dumps they confirm that nothing else is to be told from lines.
+    has_dumps = any(isinstance(fact.detail, FlightDetail) for fact in stated)
     has_measured = any(
-        isinstance(fact.detail, InferenceDetail) and fact.detail.basis == "measured" for fact in handed_in
+        isinstance(fact.detail, InferenceDetail)
+        and fact.detail.basis == "measured"
+        and (has_dumps or fact.detail.rule != BLOCKED)
+        for fact in handed_in
     )
     inferred = rules.infer(context, has_cause=has_cause, is_measured=has_measured, without=job.without)
     if inferred.inferences:
@@ -279,15 +284,24 @@ def _explained(
     job: _JobContext, matches: Mapping[str, Match], facts: Sequence[Evidence]
 ) -> tuple[MatchedFacts, set[int | None]]:
     """Return which facts signatures match, and the ranks with a known cause."""
-    known, causing, others, signals = set[int](), set[int](), set[int](), set[int]()
+    known, causing, others = set[int](), set[int](), set[int]()
+    signals, victims, noise = set[int](), set[int](), set[int]()
     for name, match in matches.items():
         signature = job.signatures[name]
         if signature.role == "noise":
+            noise.update(match.indices)
             continue
         known.update(match.indices)
         causing.update(match.indices if signature.role in ("cause", "either") else ())
         (signals if signature.indicates == "ending" else others).update(match.indices)
-    matched = MatchedFacts(frozenset(known), frozenset(causing), frozenset(signals - others))
+        victims.update(match.indices if signature.indicates == "peer-lost" else ())
+    matched = MatchedFacts(
+        frozenset(known),
+        frozenset(causing),
+        frozenset(signals - others),
+        frozenset(victims - causing),
+        frozenset(noise),
+    )
     return matched, {facts[index].origin.rank for index in causing}
 
 

@@ -22,7 +22,7 @@ from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
 from triage.diagnose.unknown_advice import advise_unknown
 from triage.evidence.exception_chains import is_wrapper
-from triage.evidence.inference import HUNG
+from triage.evidence.inference import DIFFERS, HUNG
 from triage.model import (
     Evidence,
     ExceptionDetail,
@@ -230,8 +230,14 @@ def decide_verdict(
         if candidate.role not in ("noise", "confirmation") and not candidate.superseded
     ]
     hung = [fact for fact in result.facts if isinstance(fact.detail, InferenceDetail) and fact.detail.rule == HUNG]
-    if hung and not result.outcome.is_success and all(symptom.is_inferred for symptom in symptoms):
+    is_over = result.outcome.is_success and not any(map(result.outcome.follows_end, hung))
+    if hung and not is_over and all(symptom.is_inferred for symptom in symptoms):
         return "unknown", _hung(hung, result, versions or {})
+    differing = [
+        fact for fact in result.facts if isinstance(fact.detail, InferenceDetail) and fact.detail.rule == DIFFERS
+    ]
+    if differing and not symptoms and not result.outcome.finish_offsets:
+        return "unknown", _differing(differing, result, versions or {})
     if symptoms:
         return "unknown", _symptoms_only(symptoms, result, versions or {})
     undecided = [fact for fact in result.facts if isinstance(fact.detail, FlightDetail) and fact.detail.undecided]
@@ -268,6 +274,23 @@ def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[
     )
 
 
+def _differing(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[str, str]) -> Finding:
+    """Return a finding for a report of NCCL in which ranks differ, and nothing shows which of them is at fault."""
+    ranks = tuple(sorted({fact.origin.rank for fact in facts if fact.origin.rank is not None}))
+    return Finding(
+        signature=None,
+        title="NCCL's RAS report shows ranks that differ, and not which of them is at fault",
+        domain="unknown",
+        role="symptom",
+        severity="fatal",
+        confidence=0.3 if ranks else 0.1,
+        ranks=ranks,
+        count=len(facts),
+        why=(facts[0].text, "Ask again: in a running job the counts move", *_advice(result, versions)),
+        evidence=tuple(_representatives(facts, set())),
+    )
+
+
 def _undecided(facts: Sequence[Evidence], advice: tuple[str, ...]) -> Finding:
     """Return a finding for dumps without a fault, where no log shows that the job finished."""
     return Finding(
@@ -284,8 +307,9 @@ def _undecided(facts: Sequence[Evidence], advice: tuple[str, ...]) -> Finding:
 
 
 def _symptoms_only(symptoms: Sequence[Candidate], result: ReasoningResult, versions: Mapping[str, str]) -> Finding:
-    blamed = sorted({rank for candidate in symptoms for rank in candidate.suspects or ()})
-    suspects = result.suspects or tuple(blamed)
+    # A line that names the rank that ended is no reason to suspect it where another symptom explains the end.
+    blaming = [one for one in symptoms if not (one.indicates == "ending" and one.explained_by)]
+    suspects = result.suspects or tuple(sorted({rank for one in blaming for rank in one.suspects or ()}))
     first = min(
         symptoms,
         key=lambda c: (c.indicates not in ("waiting", "peer-lost"), c.first_time is None, c.first_time or 0.0, c.id),

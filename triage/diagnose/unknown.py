@@ -54,10 +54,16 @@ def group_unknown(
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
         if not has_known_reason(fact, reasons) and not _has_not_started(fact, refusals)
     ]
+    failures = [fact for fact in failures if not (known and _is_cut(fact))]
     failures = _without_wrappers(failures, has_cause=bool(matched.causing))
     endings = select_endings(facts, matched, failures)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
-    failures = [fact for fact in failures if fact.kind != "exit" or _is_failure(fact, erring | ended)] + endings
+    statuses = {_status(fact) for fact in facts if fact.origin.rank in ended} - {None}
+    failures = [
+        fact
+        for fact in failures
+        if fact.kind != "exit" or (_is_failure(fact, erring | ended) and _status(fact) not in statuses)
+    ] + endings
     prints = [fingerprint(fact) for fact in failures]
     # `Caught ValueError in DataLoader worker process 3` stands next to the exception that was caught.
     anchored = {_place(fact) for fact, print_ in zip(failures, prints, strict=True) if print_.anchored}
@@ -70,10 +76,20 @@ def group_unknown(
     return groups
 
 
+def _status(fact: Evidence) -> int | None:
+    """Return the exit code of a process: others that end with it say nothing new beside the last lines of one."""
+    return fact.detail.exit_code if isinstance(fact.detail, ExitDetail) and not fact.detail.signal else None
+
+
 def _without_wrappers(failures: list[Evidence], *, has_cause: bool) -> list[Evidence]:
     """Return the failures without those that say only that a part of the job failed, where another says why."""
     inner = [fact for fact in failures if not is_wrapper_fact(fact)]
     return inner if has_cause or any(fact.kind != "exit" for fact in inner) else failures
+
+
+def _is_cut(fact: Evidence) -> bool:
+    """Whether a fact is a traceback without its exception: it says less than any line that a signature knows."""
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated and not fact.detail.type
 
 
 def is_wrapper_fact(fact: Evidence) -> bool:

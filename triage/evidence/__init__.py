@@ -5,15 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from triage.evidence import backtraces, launcher, message, native, python
+from triage.evidence import backtraces, launcher, message, native, python, ras
 from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks.log_wrappers import with_json_forms
-from triage.records import identity_lines, npu_lines, pairing_lines
+from triage.records import identity_lines, npu_lines, pairing_lines, ras_lines
 from triage.stacks import beginnings
 
 EXTRACTORS: tuple[Extractor, ...] = (
+    ras.extract,
     launcher.extract,
     python.extract,
     native.extract,
@@ -77,6 +78,7 @@ TRIGGERS: tuple[str, ...] = (
     *RESTART_TRIGGERS,
     *beginnings.TRIGGERS,
     " short test summary info ",
+    *ras_lines.TRIGGERS,
 )
 # Ray prints one of many equal lines of several workers, with their number.
 REPEATED = "x across cluster]"

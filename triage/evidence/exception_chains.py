@@ -38,7 +38,7 @@ _ONLY_ENDED = lazy_re(
     r"(?:\s(?:unexpectedly|remotely|an?\s(?:exception|error)|with\s(?:an?\s(?:exception|error)"
     r"|(?:exit\s?|return\s?|status\s?)?(?:code|status|signal)[\s:=]{1,2}[-\w]{1,20}|non-?zero\s(?:exit\s)?(?:code|status))"
     r"|[oi]n\s(?:rank|node|host|worker|process|stage|task|step)?\s?[\w.:-]{1,60})){0,3}"
-    r"(?:[.!]|[,;]?(?:\s(?!to\b)\w{1,20}){0,6}:)?$"
+    r"(?:[.!]|[,;]?(?:\s(?!to\b)\w{1,20}){0,6}:|[,;.]?\s(?:please\s)?(?:see|check|look at)\s[^:]{1,80})?$"
 )
 # torch: `Caught KeyError in DataLoader worker process 3.`
 _CAUGHT = lazy_re(r"Caught [\w.]{1,80} in [^\n:]{1,120}\.$")

@@ -15,7 +15,7 @@ import msgspec
 from triage import evidence
 from triage.base.forks import map_forked
 from triage.base.lazy_re import lazy_re
-from triage.evidence import described_pods, harmless_signs, headings, provoked
+from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap, word_wrap
@@ -202,7 +202,7 @@ def extract_source(
         if extracted and more:
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
-    facts += endings.facts
+    facts += ras.without_report_lines(endings.facts, facts)
     facts = described_pods.place_on_nodes(facts, text, read)
     facts = harmless_signs.mark_harmless(provoked.mark_provoked(facts, text, scan.tail), text)
     ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)

@@ -18,6 +18,8 @@ BLOCKED = "blocked-in-collective"
 """Rule of an inference that names ranks which wait, not those for which they wait."""
 HUNG = "hung"
 """Rule of an inference that says where each rank of a job that hangs stands, but not why it hangs."""
+DIFFERS = "ranks-differ"
+"""Rule of an inference that says in what ranks differ, and nothing shows which of them is at fault."""
 _STALLED = frozenset(
     (
         BLOCKED,
@@ -34,6 +36,7 @@ _STALLED = frozenset(
         "one-rank-diverged",
         "outside-collectives",
         "p2p-mismatch",
+        "process-unreachable",
         "rank-absent",
         "rank-conditional",
         "stale-build-lock",

@@ -26,7 +26,8 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
         lazy_re(
             r"NVRM: |\bXid \(PCI:|nvidia-nvswitch|oom-kill:|Out of memory: Killed|Memory cgroup out of memory"
             r"|segfault at|\bsoft lockup|blocked for more than|EXT4-fs|nfs: server"
-            r"|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev"
+            r"|mlx5_core|pcieport|AER: |general protection fault|I/O error, dev|Aborting journal on device"
+            r"|\bnvme\d+(?:n\d+)?: I/O |\bata\d+(?:\.\d+)?: |\bsd \d+:\d+:\d+:\d+: "
             r"|\b(?:amdgpu|i915|xe) [\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d: "
         ),
     ),

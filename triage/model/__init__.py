@@ -13,6 +13,7 @@ from triage.model.details import (
     InferenceDetail,
     KernelDetail,
     RankBasis,
+    RasDetail,
     SchedulerDetail,
     StackDetail,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "FlightDetail",
     "Incident",
     "InferenceDetail",
+    "RasDetail",
     "Job",
     "KernelDetail",
     "LastLine",

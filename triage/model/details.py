@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import Field, dataclass
 from typing import Any, ClassVar, Literal
 
+from triage.model.ras import RasCommunicator, RasProcess
+
 Chain = Literal["final", "cause", "context"]
 """Place of an exception in its traceback: raised last, named as the cause, or being handled when the next came."""
 
@@ -156,6 +158,31 @@ class InferenceDetail(Detail):
     uncertainty: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RasDetail(Detail):
+    """A report of NCCL's RAS subsystem: numbers of nodes, processes and GPUs (0: not stated), the communicators with
+    something to report, processes that are `dead` or gave no answer (`silent`), and timeouts of RAS itself.
+
+    `stamp` differs between two reports: when RAS answered, or how long that took.
+    """
+
+    nodes: int = 0
+    processes: int = 0
+    gpus: int = 0
+    communicators: tuple[RasCommunicator, ...] = ()
+    dead: tuple[RasProcess, ...] = ()
+    silent: tuple[RasProcess, ...] = ()
+    timeouts: int = 0
+    stamp: str = ""
+
+    @property
+    def shows_trouble(self) -> bool:
+        """Whether anything differs between ranks or is missing."""
+        return bool(self.dead or self.silent or self.timeouts) or any(
+            one.splits or one.missing for one in self.communicators
+        )
+
+
 DETAILS: dict[str, type[Detail]] = {
     kind.__name__: kind
     for kind in (
@@ -168,5 +195,6 @@ DETAILS: dict[str, type[Detail]] = {
         FlightDetail,
         EndingDetail,
         InferenceDetail,
+        RasDetail,
     )
 }

@@ -17,6 +17,7 @@ from triage.evidence.endings.classification import classify
 from triage.evidence.endings.logger_levels import read_level
 from triage.evidence.endings.shapes import FEWEST, is_progress, shape_of
 from triage.ranks.prefix import parse_prefix
+from triage.records.ras_lines import is_of_report
 from triage.records.tracebacks import HEADER
 
 TextKind = Literal["output", "failure", "document", "program", "data", "unclear"]
@@ -111,11 +112,13 @@ def classify_text(data: bytes, *, is_named_document: bool = False) -> TextKind:
     lines = _lines_of(data)
     if not lines:
         return "unclear"
+    own = _without_quotes(lines)
+    if any(map(is_of_report, own)):
+        return "output"
     if is_data(lines):
         return "data"
     if _is_of_git(lines):
         return "document"
-    own = _without_quotes(lines)
     share = _count(own)
     if share.output >= max(OUTPUT_SHARE * share.lines, min(FEWEST_OUTPUT, share.lines), 1):
         return "output"

@@ -99,11 +99,19 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         r"(?P<host>[A-Za-z][\w-]*?)[._-](?P<pid>\d{2,8})(?:\.[a-z]{2,4})?$",
     ),
     _file_naming(
+        "dump of a process on a host",
+        "habit",
+        ("pyspy-node1-412.txt", "gdb_gpu-004.cluster.local_412.out"),
+        r"(?:^|/)(?:py-?spy|pystack|gdb|stacks?)(?:[._-](?:dump|trace|bt))*[._-]"
+        r"(?!(?:rank|pid|local|proc|job|gpu|worker)[a-z]*[._-]?\d+(?:\.[a-z]{2,4})?$)"
+        r"(?P<host>[A-Za-z][\w.-]*?)[._-](?P<pid>\d{2,8})(?:\.[a-z]{2,4})?$",
+    ),
+    _file_naming(
         "Ray worker",
         "Ray 1.0",
         (f"worker-{'0a' * 28}-01000000-412.err", f"python-core-worker-{'0a' * 28}_412.log"),
         r"(?:^|/)(?:worker-[0-9a-f]{40,56}-[0-9a-f]{8}-|python-core-worker-[0-9a-f]{40,56}_)(?P<pid>\d+)\.(?:out|err|"
-        r"log)$",
+        r"log)(?:\.jsonl?)?$",
     ),
     _file_naming(
         "Open MPI --output-filename",

@@ -40,6 +40,9 @@ _LESS_EXACT = (
 )
 _MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
 _MOST_FILE_PREFIXES = 3
+# pdsh reports itself how the shell on a host ended: `pdsh@login: node7: ssh exited with exit code 1`.
+_PDSH = "pdsh, clush and DeepSpeed's runner"
+_PDSH_REPORT = lazy_re(r"pdsh@[\w.-]{1,80}: (?P<host>[\w.-]{1,80}): ")
 # A name without a digit may stand before one line for each so many lines of hosts.
 _OTHER_NAME, _HOST_LINES = lazy_re(r"[A-Za-z_][A-Za-z_.-]{0,60}: "), 8
 # A stamp of a collector, such as `ts`: it stands before lines that no program stamps so.
@@ -271,7 +274,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _few_values,
     ),
     _file_prefix(
-        "pdsh, clush and DeepSpeed's runner",
+        _PDSH,
         "writer",
         "pdsh 2",
         "a d date",
@@ -333,6 +336,8 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
     is_labelled = len(lines) < _ENOUGH_LINES or _is_labelled(lines) or _is_labelled([_label_text(x) for x in lines])
     grammars = GRAMMARS if is_labelled else _WITHOUT_LABEL
     chosen = () if outer is None else _list_file_prefixes(outer)
+    if not chosen and _is_from_pdsh(lines):
+        chosen = tuple(entry for entry in FILE_PREFIXES if entry.grammar.name == _PDSH)
     table = _table_with(chosen, grammars) if chosen else BY_START if is_labelled else UNLABELLED
     lines = [line for line in lines if not _BANNER.search(line)]
     if len(lines) < _FEWEST or not _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
@@ -354,6 +359,12 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
         chosen = (*chosen, file_prefix)
         table = _table_with(chosen, grammars)
     return table
+
+
+def _is_from_pdsh(lines: Sequence[str]) -> bool:
+    """Whether pdsh itself names a host that other lines begin with, however few."""
+    hosts = {match["host"] for match in map(_PDSH_REPORT.match, lines) if match is not None}
+    return any(line.startswith(f"{host}: ") for host in hosts for line in lines)
 
 
 def _list_file_prefixes(table: Table) -> tuple[FilePrefix, ...]:

@@ -16,6 +16,7 @@ from triage.base.lazy_re import lazy_re
 
 LONGEST = 4000
 _MOST = 4096
+_BARRIER = "monitoredBarrier"  # its `[Rank 0]` is a number in the process group, which may be a small one
 _HINTS = ("rank", "process", "gpu", "npu", "cuda:")
 _LIST = r"\d{1,6}(?:(?:\s?-\s?|,\s?(?:and\s)?|\sand\s)\d{1,6})*"
 _MEMBERS = lazy_re(
@@ -277,7 +278,7 @@ def read_stated_ranks(text: str) -> StatedRanks:
         mentions = {_numbers_of(match) for match in form.pattern.finditer(text if form.is_start else without_peers)}
         if len(mentions) == 1 or (mentions and form.may_repeat):
             numbers = tuple(sorted(set().union(*mentions)))
-            return StatedRanks(form.name, form.part, form.is_tag, numbers)
+            return StatedRanks(form.name, form.part, form.is_tag and _BARRIER not in text, numbers)
         if mentions:
             break
     return StatedRanks()

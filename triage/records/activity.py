@@ -14,11 +14,14 @@ from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.completion import HINT, Scope, read_completion
 from triage.records.text import Line, Text, split_line
 
-STEP = lazy_re(r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch)[ :=#]*\[? *(\d{1,12})\b")
-PROGRESS = lazy_re(
-    r"(?i)\b(?:global[_ ]?step|step|iteration|iter|batch|epoch)[ :=#]*\[? *\d|it/s\b|s/it\b|"
-    r"\bsaved\b.{0,40}\bstep[_-]\d"
+# `step 7`; beside a loss also `it 7`, `update 7` and a bare `7/100`, which is no date.
+_LOSS = r"[^\n]{0,200}\bloss\b"
+_COUNTER = (
+    r"(?:\b(?:global[_ ]?step|step|iteration|iter|batch)|"
+    rf"\b(?:it|update)(?=[ :=#]*\[? *\d{_LOSS})|(?<![\w/.:-])(?=\d{{1,12}}/\d{{1,12}}\b(?![/ ]\d){_LOSS}))[ :=#]*\[? *"
 )
+STEP = lazy_re(rf"(?i){_COUNTER}(\d{{1,12}})\b")
+PROGRESS = lazy_re(rf"(?i){_COUNTER}\d|\bepoch[ :=#]*\[? *\d|it/s\b|s/it\b|\bsaved\b.{{0,40}}\bstep[_-]\d")
 # A rank is silent when the others wrote for so many seconds longer.
 SILENCE = 60.0
 # How much of a file with many writers is searched for those that are not in its tail.
@@ -96,7 +99,7 @@ _WRITER = lazy_re(
 # Lines of a stack, which the stamps of a collector do not make informative.
 _STACK = lazy_re(rb"Traceback \(most recent call|  File \"|[\]:Z\d|>] {5,}\S|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:")
 _INFORMATIVE = lazy_re(
-    rb"(?i)step|iter|batch|epoch|finish|complet|done|succe|compil|autotun|exhaust|sav(?:e|ed|ing)\b|writ(?:ing|ten)\b|wrote|checkpoint|ckpt|\d\d:\d\d:\d\d"
+    rb"(?i)step|iter|batch|epoch|\bloss\b|finish|complet|done|succe|compil|autotun|exhaust|sav(?:e|ed|ing)\b|writ(?:ing|ten)\b|wrote|checkpoint|ckpt|\d\d:\d\d:\d\d"
 )
 # What the runtime prints for a process, whatever its program does: watchdogs, the C++ runtime, the launcher's agent.
 _OF_RUNTIME = lazy_re(

@@ -14,7 +14,7 @@ from triage.stacks.beginnings import is_beginning
 from triage.stacks.live.boundaries import DumpBoundaries
 
 _CONTINUES = lazy_re(
-    r"\s*(?:> ?)*(?:$|#(?:$| )|  (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|"
+    r"\s*(?:> ?)*(?:$|#(?:$| )| (?:File \"|<no Python frame>|\.\.\.|Binary file)|Current thread 0x|"
     r"Traceback \(most recent call first|Unable to locate python|  (?:<built-in |Garbage-collect|Waiting for the GIL)|"
     r"Extension modules: |\[Inferior |#\d+[ :]|\*?\s*(?:frame|thread) #|"
     r"Thread \d|\[New |\[Current|\[Switching|\[Thread debugging|Using host|\((?:gdb|lldb)\)|--+Type|Missing separate|"
@@ -29,7 +29,7 @@ _CONTINUES = lazy_re(
     r"\s*\[ ?\d+\]|.*@ +0x|PC: @|=+|\s*\d{1,3} {1,}\S|Stack (?:trace|dump)|\s*\[bt\]|\S+\([^)\s]*\) ?\[0x|"
     r"Segmentation fault|FatalError|Error Message|-{5,}|"
     r"\[(?:process|stack|SignalInfo|TimeInfo)\b|crash |\s*\[SignalInfo|\s*\[TimeInfo|freed by|previously allocated|"
-    r"READ of|WRITE of|SUMMARY:|"
+    r"READ of|WRITE of|SCARINESS:|(?:Direct|Indirect) leak of |SUMMARY:|"
     r"0x[0-9a-f]+ (?:is|in) "
 )
 # Lines that programs write directly before a stack.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
-from triage.records import backtraces, headerless, pytests, tracebacks
+from triage.records import backtraces, headerless, pytests, ras_lines, tracebacks
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
 from triage.records.later_progress import Sequel, read_sequel
 from triage.records.text import REACH, Line, Text
@@ -178,11 +178,16 @@ def _backtrace_behind(text: Text, line: Line) -> Line | None:
     return behind if behind is not None and backtraces.opens_backtrace(behind) else None
 
 
+# PaddlePaddle prints it behind the stack.
+_STATED_SIGNAL = lazy_re(r"FatalError: [^\n]{1,100} is detected by the operating system")
+
+
 def _collect_backtrace(text: Text, first: Line) -> CollectedLines:
     before = text.lines_before(first.offset, _HEADING_REACH, first.start_of(first.parsed.writer))
     heading = backtraces.read_heading(first, before)
     lines = backtraces.collect(first, same_writer(text, first, gap=_GAP), _is_stamped(text, first))
-    return CollectedLines([*heading, *lines], first)
+    stated = (line for line in lines if _STATED_SIGNAL.match(line.parsed.text))
+    return CollectedLines([*heading, *lines], next(stated, first))
 
 
 def _collect_pytest(text: Text, first: Line) -> CollectedLines:
@@ -196,6 +201,10 @@ def _collect_pytest(text: Text, first: Line) -> CollectedLines:
         headline = next((line for line in reason if line.parsed.text.startswith("E")), failure)
         parts.append(CollectedLines([*reason, failure], headline))
     return CollectedLines([first, *(line for part in parts for line in part.lines)], first, parts=tuple(parts))
+
+
+def _collect_ras(text: Text, hit: Line) -> CollectedLines:
+    return CollectedLines(ras_lines.collect_report(text, hit), hit)
 
 
 _BACKTRACE = BlockForm("backtrace", backtraces.opens_backtrace, _collect_backtrace)
@@ -225,6 +234,7 @@ FORMS: tuple[BlockForm, ...] = (
         ),
     ),
     BlockForm("nccl", _contains("NCCL WARN"), _collect_nccl),
+    BlockForm(ras_lines.FORM, ras_lines.opens_report, _collect_ras),
     BlockForm("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _collect_elastic_entry),
     BlockForm(
         "notice", _matches("process rank", r"\S+ noticed that process rank"), _collect_while(r"(?![-=*_]{5})\s*\S", 6)

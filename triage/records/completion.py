@@ -72,6 +72,11 @@ _ZERO = lazy_re(
     r"0(?!\.\d|[:/\dx%])(?! (?:errors?|warnings?|failures?|failed|of)\b)"
     r"|\bprocess \d+ (?:exits|exited) successfully\b"
 )
+# Slurm's accounts that do not say how a job ended: sacct's row of a step, a bad state of seff, the daemons' own work.
+_NOT_OF_JOB = lazy_re(
+    r"^\s*\d+(?:_\d+)?\.\w+[\s|]|^\s*State: (?!COMPLETED\b)[A-Z_]{6,20}\b"
+    r"|job_complete: (?:JobI[dD]=)?\d|\bdone with (?:job|step)\s*$|\bsending REQUEST_(?:STEP_)?COMPLETE"
+)
 _PROCESS_RANK = lazy_re(r"(?i)\b(?:rank|task)[ :#=]{0,2}(\d{1,6})\b")
 _UNIT = lazy_re(
     r"(?i)\b[\w@-]*(?:train|job|torch|worker|run-)[\w@-]*\.(?:service|scope): "
@@ -115,7 +120,7 @@ def read_completion(text: str) -> tuple[Scope, int | None]:
         return "", None
     if _UNIT.search(text):
         return "job", None
-    if _OF_MACHINE.search(text):
+    if _OF_MACHINE.search(text) or _NOT_OF_JOB.search(text):
         return "", None
     if _TESTS.search(text):
         return "program", None

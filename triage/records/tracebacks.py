@@ -36,10 +36,11 @@ _MEMBER = lazy_re(r"\s+\| ")
 _GROUP_END = lazy_re(r"    \+-+$")
 # Lines of C++ and of torchelastic's table that are indented like Python frames.
 _INDENTED_OTHERS = lazy_re(r"\s+(?:what\(\):|exitcode\s+: )")
-# Lines that continue the message of an exception; the last two are XLA's list of tasks, and what gRPC adds.
+# Lines that continue the message of an exception; the last are those of XLA's list of tasks, what gRPC adds, and the
+# exception of the other side of Py4J.
 _MESSAGE_STARTS = (
     *(" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"),
-    *("/job:", "Additional GRPC error information"),
+    *("/job:", "Additional GRPC error information", ": "),
 )
 _MESSAGE_LINES = 400
 _OTHER_LINES = 200

@@ -79,9 +79,12 @@ BEGINNINGS: tuple[Beginning, ...] = (
         r"\[[^\]\s]+:\d+ ?:\d*:\d+\] +Caught signal \d", ("Caught signal ",), ("Caught signal ", "==== backtrace")
     ),
     # sanitizers
-    Beginning(r"==\d+==ERROR: \w+Sanitizer: ", ("Sanitizer: ",), ("AddressSanitizer: ",)),
+    Beginning(r"==\d+==\s?ERROR: \w+Sanitizer: ", ("Sanitizer: ",), ("AddressSanitizer: ", "LeakSanitizer: ")),
+    Beginning(r"==\d+==\s?WARNING: MemorySanitizer: ", ("Sanitizer: ",), ("MemorySanitizer: ",)),
     Beginning(r"WARNING: ThreadSanitizer: ", ("Sanitizer: ",), ("ThreadSanitizer: ",)),
     Beginning(r"========= Invalid __", ("========= Invalid __",), ("========= Invalid __",)),
+    Beginning(r"========= Uninitialized __", ("========= Uninit",), ("========= Uninitialized __",)),
+    Beginning(r"========= Barrier error detected", ("========= Barrier",), ("========= Barrier error",)),
     # systemd-coredump, eu-stack, CANN's stackcore
     Beginning(r"Stack trace of thread", ("Stack trace",), ("Stack trace of thread",)),
     Beginning(r"TID \d+:$", ("TID ",)),

@@ -107,13 +107,18 @@ class Clusters:
     def _place(self, db: sqlite3.Connection, print_: Fingerprint) -> Assignment | None:
         """Place the fingerprint among those with the same guard; None when there are none."""
         rows = db.execute(
-            f"SELECT {_KEYS}, cluster FROM cluster_key WHERE guard = ? AND version = ? AND anchored ORDER BY key",
+            "SELECT key, guard, headline, cluster FROM cluster_key"
+            " WHERE guard = ? AND version = ? AND anchored ORDER BY key",
             (print_.guard, print_.version),
         ).fetchall()
         if not rows:
             return None
         apart = [frozenset((row["one"], row["other"])) for row in db.execute("SELECT one, other FROM apart")]
-        return self.engine.place(print_, [(row["cluster"], fingerprint_from_row(row)) for row in rows], apart)
+        known = [
+            (cluster, Fingerprint(print_.version, key, guard, headline, (), anchored=True))
+            for key, guard, headline, cluster in map(tuple, rows)
+        ]
+        return self.engine.place(print_, known, apart)
 
     def find_id(self, reference: str) -> str:
         """Return the id of a cluster by its id, its first digits or its name, after merges. Raises OptionError."""

@@ -22,7 +22,10 @@ NATIVE_ONLY = ("gdb",)  # no Python line and no name of a Python function
 
 @dataclass(frozen=True)
 class Hang:
-    """`ids` and `ranks` hold every right answer; a form in `silent` cannot tell the cause, `unknown` is right there."""
+    """`ids` and `ranks` hold every right answer; a form in `silent` cannot tell the cause, so `unknown` is right there.
+
+    So it is in the forms that `cannot_tell` has for all kinds.
+    """
 
     name: str
     size: int
@@ -45,12 +48,23 @@ class Sample:
     what_happened: str
 
 
+def cannot_tell(hang: Hang, form: str) -> bool:
+    """Return whether a form does not show the cause of a hang, decided by kind and form alone.
+
+    One stack compares with nothing. Processes forked from one have the same main thread: without a pid, their dumps by
+    faulthandler in one file may be of one process at several moments.
+    """
+    is_of_one_thread = form == "faulthandler-merged" and hang.launcher == "fork"
+    return form in hang.silent or form == "pyspy-single" or is_of_one_thread
+
+
 def one(rank: int) -> tuple[tuple[int, ...], ...]:
     """Return the only right answer: this rank."""
     return ((rank,),)
 
 
 SAME_LINE = ("log", *STACKS, *NATIVE_ONLY)  # all ranks stand in the same line: only counts differ
+NO_FRAME = ("pyspy", "pyspy-merged", "faulthandler", "faulthandler-merged")  # work.wait() is native
 P2P = ("dump",)  # Gloo does not record send, recv and monitored_barrier
 PAIR = ((0,), (1,), (0, 1))
 SENT = (*ORDER, "torch.extra-collective", *NEVER)
@@ -61,7 +75,7 @@ HANGS = (
     Hang("download", 2, NEVER, one(1)),
     Hang("abba_locks", 4, LOCK, one(1)),
     Hang("relock", 4, LOCK, one(0)),
-    Hang("file_lock", 4, NEVER, one(3)),
+    Hang("file_lock", 4, NEVER, one(3), silent=("log",)),  # its holder ends, and rank 3 fails in the others' call
     Hang("build_lock", 3, ("launch.stale-build-lock", "launch.build-lock-wait", *NEVER), one(1)),
     Hang("compiles", 3, ("torch.compile-skew", *NEVER), one(1)),
     Hang("rank0_evaluates", 4, NEVER, one(0), launcher="torchrun"),
@@ -94,7 +108,7 @@ HANGS = (
     Hang("monitored_barrier", 4, ("torch.monitored-barrier-timeout", *NEVER), one(2), silent=P2P),
     Hang("store_key_missing", 4, NEVER, one(3), launcher="torchrun"),
     Hang("object_mismatch", 4, ORDER, one(0), silent=NATIVE_ONLY),
-    Hang("async_queue", 4, NEVER, one(1)),
+    Hang("async_queue", 4, NEVER, one(1), silent=NO_FRAME),
     Hang("async_never_waited", 4, NEVER, one(1), number=11),
     Hang("new_group_without_rank", 4, (*ORDER, *NEVER), one(3), more_ranks={"dump": ((0, 1, 2),)}),
     Hang("never_in_group", 4, NEVER, one(2), "tp0", 1, silent=NATIVE_ONLY),

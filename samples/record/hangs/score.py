@@ -2,8 +2,9 @@
 
     python samples/record/hangs/score.py build/hangs [--form dump --form pyspy] [--kind NAME] [-v]
 
-right: the kind and the ranks, or `unknown` where this form cannot show the cause. honest: no cause, although the form
-shows one. unsure: a wrong cause with a confidence below 0.7. wrong: one with 0.7 or more, or a clean verdict.
+right: the kind and the ranks, or `unknown` where this form cannot show the cause (in brackets: how many). honest: no
+cause, although the form shows one. unsure: a wrong cause with a confidence below 0.7. wrong: one with 0.7 or more, or a
+clean verdict.
 
 Half of the kinds, by a hash of the name, is set aside: of those only the totals are printed. The python needs triage.
 """
@@ -17,7 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from plan import FORMS, HANGS, NEVER, NO_RANK, Hang
+from plan import FORMS, HANGS, NEVER, NO_RANK, Hang, cannot_tell
 
 import triage
 from triage.model.diagnosis import Diagnosis
@@ -44,10 +45,15 @@ def grade(hang: Hang, form: str, diagnosis: Diagnosis) -> str:
     if root.signature in ids:
         if tuple(sorted(root.ranks)) in right_ranks or (form in NO_RANK and not root.ranks):
             return "right"
-        return wrong if root.ranks else "honest"
+        return wrong if root.ranks else _grade_unknown(hang, form)
     if root.signature is None or root.role == "symptom":
-        return "right" if form in hang.silent or form == "pyspy-single" else "honest"
+        return _grade_unknown(hang, form)
     return wrong
+
+
+def _grade_unknown(hang: Hang, form: str) -> str:
+    """Return the grade of an answer without a cause, or with the right kind and no rank."""
+    return "right" if cannot_tell(hang, form) else "honest"
 
 
 def is_place_named(hang: Hang, diagnosis: Diagnosis) -> bool:
@@ -93,10 +99,11 @@ def main() -> None:
         except Exception as error:
             result, text = "error", repr(error)[:200]
         table[is_set_aside(hang.name)][form][result] += 1
+        table[is_set_aside(hang.name)][form]["untold"] += result == "right" and cannot_tell(hang, form)
         if form in ("dump", "all") and result == "right" and form not in hang.silent:
             places[form, is_place_named(hang, diagnosis)] += 1
         if not is_set_aside(hang.name) and (options.v or result != "right"):
-            truth = "cannot be told" if form in hang.silent else f"{hang.ids[0]} {list(hang.ranks[0])}"
+            truth = "cannot be told" if cannot_tell(hang, form) else f"{hang.ids[0]} {list(hang.ranks[0])}"
             lines.append((GRADES.index(result), f"{result:7}{hang.name:24}{form:20} truth {truth}; got {text}"))
     print(*(line for _, line in sorted(lines, reverse=True, key=lambda item: item[0])), sep="\n")
     for aside, title in ((False, "shown"), (True, "set aside")):
@@ -111,7 +118,8 @@ def print_table(title: str, table: dict[str, Counter]) -> None:
     print(f"\n{title:22}" + "".join(f"{name:>8}" for name in GRADES) + "   of")
     rows = [(form, table[form]) for form in FORMS if table.get(form)]
     for name, row in (*rows, ("all forms", sum((row for _, row in rows), Counter()))):
-        print(f"{name:22}" + "".join(f"{row[grade]:8}" for grade in GRADES) + f"{row.total():5}")
+        total = sum(row[grade] for grade in GRADES)
+        print(f"{name:22}" + "".join(f"{row[grade]:8}" for grade in GRADES) + f"{total:5}  ({row['untold']})")
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.artifacts.flight.factories import Call, Job, analyse_dumps, analysis, only_open, without_starts
-from triage.artifacts.flight.model import Fault
+from triage.artifacts.flight.model import Fault, Group
+from triage.artifacts.flight.usual_order import group_kind
 
 TP = {"tp0": [0, 1], "tp1": [2, 3]}
 Dumps = dict[int, dict[str, Any]]
@@ -230,3 +231,16 @@ def test_ranks_that_stopped_recording_are_not_said_to_skip_a_call() -> None:
     assert "ranks 1-3 have made no recorded call since" in fault.text
     (fault,) = roots(Job({**{rank: [step] * 4 for rank in range(4)}, 0: [step] * 3 + [alone, step]}).dumps())
     assert "no other rank ever makes that call" in fault.text
+
+
+def test_groups_without_a_description_are_parallel_by_their_ranks() -> None:
+    """Neighbours and ranks four apart are two dimensions of a mesh; a description says so itself."""
+    near, far, other = (
+        Group(name, "undefined", ranks, has_stated_members=True)
+        for name, ranks in (("1", (0, 1, 2, 3)), ("5", (0, 4, 8, 12)), ("3", (8, 9, 10, 11)))
+    )
+    assert group_kind(near) == group_kind(other) != group_kind(far)
+    named = [
+        Group(name, f"mesh_dp_{name}", ranks, has_stated_members=True) for name, ranks in (("1", (0, 1)), ("2", (0, 4)))
+    ]
+    assert group_kind(named[0]) == group_kind(named[1])

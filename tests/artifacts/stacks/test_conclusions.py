@@ -118,12 +118,12 @@ def diagnose(tmp_path: Path, name: str, target: str = "dump.txt") -> tuple[str, 
 
 def test_three_processes_in_one_file_of_faulthandler(tmp_path: Path) -> None:
     """Recorded dumps of three processes in one file are three processes, and the job is not clean."""
-    verdict, signature, ranks, title = diagnose(tmp_path, "faulthandler_three_processes.txt")
-    assert (verdict, signature, ranks) == ("unknown", None, ())
-    assert title == (
-        "Hung: the process of thread 0x7f93ab3f8b80 is in download_shard at train.py:8, "
+    verdict, signature, ranks, why = diagnose(tmp_path, "faulthandler_three_processes.txt")
+    assert (verdict, signature, ranks) == ("known", "torch.rank-never-joined", ())
+    assert (
+        "The process of thread 0x7f93ab3f8b80 is in download_shard at train.py:8, "
         "while 2 processes are in all_reduce at train.py:10"
-    )
+    ) in why
 
 
 def test_headings_of_a_file_with_three_ranks(tmp_path: Path) -> None:
@@ -155,6 +155,12 @@ def test_debug_dump_of_a_job_that_finished(tmp_path: Path, end: str, verdict: st
     dump = dump_text(*IN_SHARD)
     (tmp_path / "rank0.log").write_text(f"step 1 loss 2.0\n{dump}" + ("step 2 loss 1.9\n" + end if end else ""))
     assert triage.ingest(tmp_path).verdict == verdict
+
+
+def test_debug_dump_behind_the_end_of_another_rank(tmp_path: Path) -> None:
+    """What somebody says before a dump proves no good end of who still hangs."""
+    (tmp_path / "console.log").write_text(f"step 1 loss 2.0\ntraining finished\n{dump_text(*IN_LOSS)}")
+    assert triage.ingest(tmp_path).verdict == "unknown"
 
 
 def test_py_spy_in_a_log(tmp_path: Path) -> None:

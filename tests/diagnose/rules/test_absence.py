@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from diagnose.factories import GLOO, TIMEOUT, raised
+from diagnose.factories import GLOO, TIMEOUT, fact, raised
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.rules import absence, infer
+from triage.evidence.inference import BLOCKED, HUNG, make_inferences
+from triage.model import Evidence
 
 WAITS = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]
 WAITING = RuleContext(WAITS, {"waiting": [0, 1, 2]}, frozenset(range(4)), 4, frozenset())
@@ -119,6 +121,17 @@ def test_the_output_of_one_rank_does_not_show_who_is_absent(ranks: tuple[int, ..
     assert len({one.text for one in absence.rank_absent(context)}) == count
 
 
+@pytest.mark.parametrize(
+    ("asking", "world", "named"), [((0, 1, 2), 4, [3]), ((0, 1), 4, []), ((0, 1, 2, 3), 4, []), ((0, 1, 2), 5, [])]
+)
+def test_all_others_create_a_group(asking: tuple[int, ...], world: int, named: list[int]) -> None:
+    """The rank for whose address all others ask did not come; where not all others ask, the group may be smaller."""
+    text = "torch.distributed.DistStoreError: wait timeout after 5000ms, keys: /default_pg/0//1//cpu//0/3"
+    facts = [raised(text, rank) for rank in asking]
+    context = RuleContext(facts, {}, frozenset(range(world)), world, frozenset())
+    assert [one.origin.rank for one in absence.rank_absent(context)] == named
+
+
 @pytest.mark.parametrize(("present", "rule"), [((0, 1, 3), "never-joined"), ((0, 1, 2), "rank-absent")])
 def test_a_client_that_is_missing(present: tuple[int, ...], rule: str) -> None:
     """The last rank may never have been meant to be; one between others was, and did not come."""
@@ -164,3 +177,31 @@ def test_most_ranks_missing_is_no_fault_of_theirs(missing: str, size: int | None
     context = RuleContext(one.facts, {}, frozenset({0}), size, frozenset())
     absence.most_awaited(CausalGraph([one], context))
     assert one.suspects == suspects
+
+
+def stacks(*waiting: int, rule: str = BLOCKED) -> list[Evidence]:
+    """Return what the stacks of these ranks show; a single one cannot be compared."""
+    dump = fact("in all_reduce", kind="stack")
+    return make_inferences(rule, () if rule == HUNG else waiting, "in all_reduce", dump, waiting=waiting)
+
+
+@pytest.mark.parametrize(
+    ("rule", "waiting", "finished", "answer"),
+    [
+        (BLOCKED, (0, 1, 2), {3}, ({"left-early"}, {3})),
+        (BLOCKED, (0, 1), {2, 3}, ({"left-early"}, {2, 3})),  # as many: who waits is not odd
+        (BLOCKED, (1,), {0, 2, 3}, ({"extra-collective"}, {1})),
+        (BLOCKED, (1,), {2, 3}, ({"left-early"}, {2, 3})),  # nothing is known of rank 0
+        (HUNG, (0,), {1, 2, 3}, ({"rank-conditional"}, {0})),
+        ("never-joined", (0, 1, 2), {3}, (set(), set())),  # a stack outside of the collective says more
+        (BLOCKED, (0, 1, 2), set(), (set(), set())),
+        (HUNG, (), {3}, (set(), set())),
+    ],
+)
+def test_ranks_that_finished_while_the_stacks_of_others_wait(
+    rule: str, waiting: tuple[int, ...], finished: set[int], answer: tuple[set[str], set[int]]
+) -> None:
+    """Few that finished left too early; few that wait made a call which the others never make."""
+    context = RuleContext(stacks(*waiting, rule=rule), {}, frozenset(range(4)), 4, frozenset())
+    made = absence.done_while_others_wait(replace(context, finished=frozenset(finished)))
+    assert ({one.fields["rule"] for one in made}, {one.origin.rank for one in made}) == answer

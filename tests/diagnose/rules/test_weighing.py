@@ -155,7 +155,7 @@ def test_an_edge_does_not_run_backwards_in_time() -> None:
 def test_an_edge_within_a_process_group() -> None:
     """A time-out in one group does not explain one in another."""
     here, there = "[PG ID 1 PG GUID 8(tp) Rank 0] x", "[PG ID 2 PG GUID 9(dp) Rank 0] x"
-    for text, explained in ((here, True), (there, False)):
+    for text, explained in ((here, True), (there, False), ("no group is named", True)):
         cause, effect = (
             with_facts(candidate("a.cause", "either"), fact(here, 0)),
             with_facts(candidate("b.effect", "either"), fact(text, 1)),

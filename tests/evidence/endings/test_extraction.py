@@ -23,8 +23,21 @@ def diagnose(tmp_path: Path, text: str) -> Diagnosis:
     [
         ("rc=74 stage=feeder elapsed=4411s\n", "rc=74 stage=feeder elapsed=4411s"),
         ("KeyError: 'layers.61.w2'\n", "KeyError: 'layers.61.w2'"),
-        ("thread 'main' panicked at src/a.rs:8:1:\nindex out of bounds\n", "index out of bounds"),
-        ("Error in solve(A) : \n  system is singular\nExecution halted\n", "system is singular"),
+        (
+            "thread 'main' panicked at src/a.rs:8:1:\nindex out of bounds\n",
+            "thread 'main' panicked at src/a.rs:8:1: index out of bounds",
+        ),
+        (
+            "Error in solve(A) : \n  system is singular\nExecution halted\n",
+            "Error in solve(A) : system is singular",
+        ),
+        ("feeder: ERROR: lost the lease\nrank 0: giving up\n", "feeder: ERROR: lost the lease"),
+        ("mount /data is not ready\nagent[8]: rank 0: giving up\n", "mount /data is not ready"),
+        ("rank 0: giving up\n", "rank 0: giving up"),
+        (
+            "srun: error: n7: task 3: lost the fabric\nsrun: error: n7: exited with code 3\n",
+            "srun: error: n7: task 3: lost the fabric",
+        ),
         ("~~~~ ring collapsed, 7/8 neighbours left ~~~~\n", "~~~~ ring collapsed, 7/8 neighbours left ~~~~"),
     ],
 )
@@ -116,3 +129,48 @@ def test_the_last_lines_of_a_kernel_are_no_ends_of_the_job(tmp_path: Path, line:
     (tmp_path / "train.log").write_text(STEPS)
     root = triage.ingest(tmp_path).root_cause
     assert (root is not None) is is_failure
+
+
+VICTIM = (
+    "Traceback (most recent call last):\n"
+    '  File "a.py", line 3, in f\n    g()\n'
+    "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.10]:36200\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text", ["panic: send on closed channel\ngoroutine 7 [running]:\n", "agent FATAL: refused the token\nnote 7\n"]
+)
+def test_the_traceback_of_a_victim_does_not_hide_the_end_before_it(tmp_path: Path, text: str) -> None:
+    """Both stand in one stream: the panic is the cause, the rank that lost its peer is not."""
+    diagnosis = diagnose(tmp_path, STEPS + text + VICTIM)
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.title == text.split("\n", 1)[0]
+
+
+def test_a_line_that_announces_a_traceback_is_no_end_of_its_own(tmp_path: Path) -> None:
+    """`CRITICAL: unhandled exception` belongs to the traceback below."""
+    diagnosis = diagnose(tmp_path, STEPS + "CRITICAL: unhandled exception\n" + VICTIM)
+    assert diagnosis.root_cause is None or "unhandled" not in diagnosis.root_cause.title
+
+
+def test_the_error_of_a_record_stands_behind_its_message(tmp_path: Path) -> None:
+    """zap writes the error beside the message; a record without one keeps its message."""
+    record = {"level": "fatal", "msg": "cannot load manifest", "error": "/d/feed.json: checksum 9, want 8"}
+    for fields, title in (
+        (record, "cannot load manifest: /d/feed.json: checksum 9, want 8"),
+        ({**record, "error": None}, "cannot load manifest"),
+    ):
+        usual = "".join(json.dumps({"level": "info", "msg": f"step {n}"}) + "\n" for n in range(40))
+        diagnosis = diagnose(tmp_path, usual + json.dumps(fields) + "\n")
+        assert diagnosis.root_cause is not None
+        assert diagnosis.root_cause.title == title
+
+
+def test_one_failure_of_many_hosts_is_no_usual_output(tmp_path: Path) -> None:
+    """pdsh mixes the stacks of all hosts, whose lines repeat; so do rules behind timestamps."""
+    stack = "panic: send on closed channel\n\ngoroutine 7 [running]:\na.dev/x.Run(0x1)\n\t/src/x.go:7 +0x8\n"
+    ends = "".join(f"node{n}: {line}\n" for n in range(1, 5) for line in stack.split("\n"))
+    diagnosis = diagnose(tmp_path, ends + "pdsh@login: node1: ssh exited with exit code 2\n")
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.title == "panic: send on closed channel"

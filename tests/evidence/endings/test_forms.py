@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from triage.evidence.endings import FORMS
 from triage.evidence.endings.classification import UNLIKE, classify, classify_raw, strip_box
-from triage.evidence.endings.interface import LONGEST_LINE, Form
+from triage.evidence.endings.interface import LONGEST_LINE, STATUS, Form
 
 HEALTHY = (
     "step 3/9 loss 2.1 grad_norm 0.4",
@@ -49,6 +49,21 @@ def test_a_form_matches_its_example(form: Form) -> None:
 def test_healthy_lines_have_no_form(line: str) -> None:
     """Counts of zero, settings, retries, tables and noise of a teardown are no failures."""
     assert classify_raw(line, line) is UNLIKE
+
+
+@pytest.mark.parametrize(
+    ("line", "is_status"),
+    [
+        ("srun: error: node7: task 3: Exited with exit code 1", True),
+        ("[ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', 'a.py'] exits with return code = 3", True),
+        ("slurmstepd: error: *** STEP 1.0 ON node7 CANCELLED AT 2026-01-02T03:04:05 ***", True),
+        ("ERROR: cannot open /d/x, exiting with code 3", False),
+        ("srun: error: node7: cannot create step: exited with code 3 of the plugin", False),
+    ],
+)
+def test_a_status_behind_prefixes_says_no_more(line: str, is_status: bool) -> None:
+    """A launcher's report of an end gives way to any reason; a reason with a status does not."""
+    assert (classify_raw(line, line).weight == STATUS) == is_status
 
 
 def test_a_level_below_error_takes_a_weak_form_back() -> None:

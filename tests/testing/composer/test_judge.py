@@ -61,6 +61,9 @@ def test_what_is_nobody_s_may_be_everybody_s() -> None:
     nobody = replace(EXPECTED, ranks=frozenset(), true_ranks=frozenset())
     answers = [judge(nobody, diagnosis("known", finding(ranks=ranks))).ranks for ranks in ((), tuple(range(8)), (3,))]
     assert answers == [True, True, False]
+    hidden = replace(nobody, ranks=None)
+    answers = [judge(hidden, diagnosis("known", finding(ranks=ranks))).ranks for ranks in ((), tuple(range(8)), (3,))]
+    assert answers == [None, None, False]
 
 
 def test_independent_failures_are_judged_together() -> None:

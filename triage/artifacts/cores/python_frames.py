@@ -47,9 +47,11 @@ def add_python_frames(
     if exe is None:
         return threads, []
     with tempfile.TemporaryDirectory(prefix="triage-pystack-") as directory:
-        command = [sys.executable, "-I", "-m", "pystack", "--no-color", "core", path, os.path.realpath(exe)]
+        # pystack runs in another directory, so no path may be relative.
+        command = [sys.executable, "-I", "-m", "pystack", "--no-color", "core", os.path.abspath(path)]
+        command.append(os.path.realpath(exe))
         if search.sysroot:
-            command += ["--lib-search-root", search.sysroot]
+            command += ["--lib-search-root", os.path.abspath(search.sysroot)]
         environment = {"HOME": "/nonexistent", "LC_ALL": "C.UTF-8", "PATH": "/usr/bin:/bin", "TMPDIR": directory}
         output = run_limited(command, "", limits, directory, environment)
     frames = parse_output(output.text)

@@ -17,6 +17,7 @@ from triage.stacks.live.native import to_process
 from triage.stacks.model import Stacks
 from triage.stacks.signature import Crash, Note, reduce_stacks
 
+_INNERMOST = 8  # frames that may show the crash point
 _MAX_PATHS = 6
 Remark = tuple[str, str]
 """The code and the sentence of something that the user must know about a report."""
@@ -73,6 +74,7 @@ def read_core(
         threads, more = python_frames.add_python_frames(stacks.threads, path, core, files, search, limits)
         stacks = replace(stacks, threads=threads)
         remarks += more
+    remarks += _stripped_remarks(stacks, files)
     if deadlock := describe_deadlock(stacks, owners):
         remarks.append(("core-deadlock", deadlock))
     meaning = signal_meaning.explain_signal(core)
@@ -175,6 +177,17 @@ def _program_remarks(core: Core, files: LocalFiles, search: SearchPaths) -> list
         message = f"the program {path} is not here; give it with --exe, or its root directory with --sysroot"
         return [("core-program", message)]
     return []
+
+
+def _stripped_remarks(stacks: Stacks, files: LocalFiles) -> list[Remark]:
+    """Return a remark on the files of the thread that crashed whose innermost frames have no name."""
+    frames = next((thread.frames for thread in stacks.threads if thread.crashed), ())
+    nameless = (frame.module for frame in frames[:_INNERMOST] if not frame.function)
+    stripped = sorted({path for path in nameless if path in files.files and path not in files.debug})
+    if not stripped:
+        return []
+    message = f"without names of functions (stripped): {_first_paths(stripped)}; give its debug files with --debug-dir"
+    return [("core-stripped", message)]
 
 
 def _first_paths(paths: Sequence[str]) -> str:

@@ -15,6 +15,8 @@ from triage.artifacts.flight.grid import size_keys
 from triage.artifacts.flight.model import Group, Ints, Recording
 from triage.artifacts.flight.p2p import parse_p2p
 
+_NO_DESCRIPTION = ("", "undefined")
+
 
 class UsualOrder:
     """The calls of a recording as numbers that are equal for equal calls, each with the call before it."""
@@ -61,9 +63,16 @@ def _number(values: Sequence[object]) -> Ints:
     return np.array([numbers.setdefault(value, len(numbers)) for value in values], dtype=np.int64)
 
 
-def group_kind(group: Group) -> tuple[str, int]:
-    """Return what parallel groups have in common: the description without numbers, and the size."""
-    return re.sub(r"\d+", "", group.desc), len(group.members)
+def group_kind(group: Group) -> tuple[str, tuple[int, ...]]:
+    """Return what parallel groups have in common: the description without numbers, and the size.
+
+    Groups without a description are parallel if their ranks are equally far apart, as those of a mesh dimension are.
+    """
+    description = re.sub(r"\d+", "", group.desc)
+    if description not in _NO_DESCRIPTION:
+        return description, (len(group.members),)
+    first = min(group.members, default=0)
+    return description, tuple(sorted(rank - first for rank in group.members))
 
 
 def _relative(op: str, size: int) -> tuple[str, int]:

@@ -25,8 +25,6 @@ _PLAIN = ("idle", "running", "backward")
 """States of a process whose stack ends in a line of the program."""
 _ONE_MOMENT = "one dump does not show whether a rank is stuck or only slow; a second one a minute later does"
 _MAY_WAIT = "without native frames, a line of the program may wait for the device, as `loss.item()` does"
-_ANONYMOUS = ("blocked-in-dataloader", "thread-deadlock")
-"""Rules that are worth knowing although no rank is."""
 _MAY_BE_ONE = "these dumps have the same main thread: of processes forked from one, or of one process that moved"
 _OTHER_GROUPS = "stacks do not show process groups, and calls of different groups may wait at the same time"
 _Members = Sequence[ComparedProcess]
@@ -62,7 +60,7 @@ def infer_from_members(
     reasons = [replace(each, uncertainty=each.uncertainty or split.doubt(has_timeout)) for each in _find_reasons(split)]
     blocked = [_infer_blocked(split)] if len(split.members) > 1 and ranks_of(split.waiting) else []
     is_doubtful = any(member.is_doubtful for member in members)
-    if not is_doubtful and reasons and all(each.ranks or each.rule in _ANONYMOUS for each in reasons):
+    if not is_doubtful and reasons:
         return [*reasons, *blocked]
     return [_describe_hang(members, split, missing), *blocked]
 

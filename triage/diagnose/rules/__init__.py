@@ -26,6 +26,7 @@ from triage.diagnose.rules import (
     machines,
     npu_waits,
     placement,
+    ras,
     victims,
     waits,
 )
@@ -70,11 +71,13 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(npu_waits.late_timeout),
     Rule(waits.open_calls, checks=True),
     Rule(npu_waits.wait_chain),
+    Rule(ras.ras_report, checks=True),
     Rule(absence.never_joined),
     Rule(calls.watchdog_starved),
     Rule(waits.same_call),
     Rule(calls.divergent_call),
     Rule(absence.left_first),
+    Rule(ras.ranks_differ),
 )
 WEIGHING: tuple[Weigh, ...] = (
     machines.failed_node,

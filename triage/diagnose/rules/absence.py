@@ -10,7 +10,7 @@ from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.open_calls import read_job_progress
 from triage.diagnose.phrases import agree
-from triage.evidence.inference import HUNG, make_inferences
+from triage.evidence.inference import BLOCKED, HUNG, make_inferences
 from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail
 
 _STORE_COUNT = lazy_re(
@@ -31,17 +31,24 @@ def _infer(rule: str, ranks: Iterable[int], text: str, evidence: Evidence) -> li
 
 
 def rank_absent(context: RuleContext) -> list[Evidence]:
-    """The store counts fewer clients than ranks, or is asked for the address of a rank that left no trace."""
+    """The store counts fewer clients than ranks, or all others wait there for the address of one rank: it left no
+    trace, or it does not create the process group with them.
+    """
     counts = (count for count in context.once(_store_counts) if count[0] < count[1])
     if (fewest := min(counts, default=None, key=lambda count: count[:2])) is not None:
         return _infer_from_count(context, *fewest)
-    present = context.ranks
-    wanted = {int(match[2]): fact for fact in context.facts_with("//cpu//") if (match := _STORE_KEY.search(fact.text))}
-    if len(wanted) == 1:
-        rank, fact = next(iter(wanted.items()))
-        if rank not in present and rank not in context.failed:
-            text = f"every process waits for the address of rank {rank}, and no file is from rank {rank}"
-            return _infer("rank-absent", {rank}, text, fact)
+    asking = [fact for fact in context.facts_with("//cpu//") if _STORE_KEY.search(fact.text)]
+    wanted = {int(match[2]): fact for fact in asking if (match := _STORE_KEY.search(fact.text))}
+    if len(wanted) != 1:
+        return []
+    rank, fact = next(iter(wanted.items()))
+    waiting = ranks_of(asking)
+    if rank not in context.ranks and rank not in context.failed:
+        text = f"every process waits for the address of rank {rank}, and no file is from rank {rank}"
+        return _infer("rank-absent", {rank}, text, fact)
+    if rank not in waiting and waiting | {rank} == context.all_ranks:
+        text = f"{format_ranks(waiting)} {agree(waiting, 'waits', 'wait')} in the creation of a process group"
+        return _infer("never-joined", {rank}, f"{text} for the address of rank {rank}, which is elsewhere", fact)
     return []
 
 
@@ -93,7 +100,7 @@ def left_early(context: RuleContext) -> list[Evidence]:
     left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
     if not left or not waiting - left - context.finished:
         return []
-    if len(left) > len(waiting) and left | waiting >= context.all_ranks and not waiting & context.failed:
+    if _is_further_call(context, waiting, left) and not waiting & context.failed:
         return _infer_further_call(context, waiting, left, stuck[0])
     how = "ended without an error, as the launcher's list of failures shows,"
     if left <= context.finished | leaving:
@@ -102,9 +109,11 @@ def left_early(context: RuleContext) -> list[Evidence]:
     return _infer("left-early", left, text, stuck[0])
 
 
-def _infer_further_call(
-    context: RuleContext, waiting: frozenset[int], left: Set[int], stuck: Evidence
-) -> list[Evidence]:
+def _is_further_call(context: RuleContext, waiting: Set[int], left: Set[int]) -> bool:
+    return len(left) > len(waiting) and left | waiting >= context.all_ranks
+
+
+def _infer_further_call(context: RuleContext, waiting: Set[int], left: Set[int], stuck: Evidence) -> list[Evidence]:
     """Most ranks are done: the few that still wait are in a call that the others never made."""
     steps = context.last_step
     known = steps.keys() >= waiting | left
@@ -129,18 +138,20 @@ def _find_unlisted(context: RuleContext) -> frozenset[int]:
 
 
 def done_while_others_wait(context: RuleContext) -> list[Evidence]:
-    """Stack dumps show some ranks in a collective, and the only thing known of the others is that they finished."""
+    """Stack dumps show some ranks in a collective, and the only thing known of the others is that they finished: few
+    that finished left early, few that wait made a further call.
+    """
     details = [(fact, fact.detail) for fact in context.facts if isinstance(fact.detail, InferenceDetail)]
-    from_stacks = [
-        (fact, detail) for fact, detail in details if detail.evidence_kind == "stack" and detail.rule != HUNG
-    ]
-    stuck = [fact for fact, detail in from_stacks if detail.rule == "blocked-in-collective"]
-    waiting = ranks_of(stuck)
-    left = set(context.finished) - waiting - context.failed
-    if not left or not stuck or len(stuck) < len(from_stacks):
+    stuck = [(fact, detail) for fact, detail in details if detail.evidence_kind == "stack"]
+    blocked = ranks_of(fact for fact, detail in stuck if detail.rule == BLOCKED)
+    waiting = blocked.union(*(detail.waiting for _, detail in stuck)) - context.finished
+    left = context.finished - waiting - context.failed
+    if not left or not waiting or any(detail.rule not in (BLOCKED, HUNG) for _, detail in stuck):
         return []
+    if _is_further_call(context, waiting, left):
+        return _infer_further_call(context, waiting, left, stuck[0][0])
     need = f"the stacks of {format_ranks(waiting)} are in a collective that needs {_them(left)}"
-    return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0])
+    return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0][0])
 
 
 def _is_only_log(context: RuleContext, absent: Set[int]) -> bool:

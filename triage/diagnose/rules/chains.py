@@ -34,13 +34,27 @@ _LOST_END = lazy_re(
 
 def catalog_edges(graph: CausalGraph) -> None:
     """The signatures say that one failure leads to another, on these ranks, within this time. No symptom leads to the
-    stop of the job that stands above it in the same file.
+    stop of the job that stands above it in the same file, and no end of a process explains that the same one waited.
     """
     for cause in graph.ordered:
         for edge in cause.signature.causal_edges if cause.signature else ():
             effect = graph.by_id.get(edge.signature)
-            if effect is not None and edge_holds(edge, cause, effect) and not _is_symptom_of_stop(cause, effect):
+            if effect is None or not edge_holds(edge, cause, effect) or _is_symptom_of_stop(cause, effect):
+                continue
+            if not _waited_before_end(graph, cause, effect):
                 graph.add_edge(cause, effect)
+
+
+def _waited_before_end(graph: CausalGraph, report: Candidate, effect: Candidate) -> bool:
+    """Whether a launcher reports the end of a process without its rank, and each rank that this can be gave up waiting
+    itself: then nobody waited for it.
+    """
+    if report.indicates != "own-failure" or report.role != "symptom" or report.ranks or effect.indicates != "waiting":
+        return False
+    causes = [graph.by_id[name] for name in report.explained_by if name in graph.by_id]
+    ended = frozenset[int]().union(*(one.observed_rank_set for one in causes if one.indicates == "ending"))
+    possible = ended or graph.context.all_ranks
+    return bool(possible) and possible <= effect.observed_rank_set
 
 
 def stopped_before(graph: CausalGraph) -> None:

@@ -22,6 +22,7 @@ from triage.model.evidence import Evidence
 _OTHER_GROUP_FACTOR = 3
 _EITHER = "the lines do not show which of them is right"
 _UNNAMED = "the lines do not name the group, and these may be calls of several groups"
+_OTHER_GROUP = "a collective of a group whose counters no line shows may hang"
 _MOST_SHOWN = 3
 _PAIR = 2
 
@@ -252,9 +253,8 @@ def _compare_enqueued(context: RuleContext, progress: Progress) -> _Conclusion |
         text = (
             f"{format_ranks(context.all_ranks)} completed all work enqueued in {first.group.label} ({first.enqueued})"
         )
-        return _Conclusion(
-            "outside-collectives", context.all_ranks, f"{text}, so they hang outside of collectives", first.fact
-        )
+        text += ", so they hang outside of collectives"
+        return _Conclusion("outside-collectives", context.all_ranks, text, first.fact, _OTHER_GROUP)
     return None
 
 

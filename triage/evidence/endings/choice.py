@@ -11,7 +11,7 @@ from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE
 from triage.records.blocks import IGNORED
 from triage.records.completion import read_completion
 from triage.records.text import Line
-from triage.records.tracebacks import HEADER
+from triage.records.tracebacks import HEADER, is_exception
 
 MOST_BELONGING = 12
 WEAK_REACH = 20
@@ -44,7 +44,9 @@ def choose_line(lines: Sequence[Line], levels: Sequence[str], *, strong_only: bo
     good_ends = (index for index, line in enumerate(lines) if forms[index].strength != "strong" and _is_good_end(line))
     start = 1 + max(good_ends, default=-1)
     weak_start = max(start, len(lines) - WEAK_REACH, _last_went_on(lines, forms, levels))
-    best = _most_telling(forms, start, len(lines) if strong_only else weak_start)
+    weak_start = len(lines) if strong_only else weak_start
+    best = _most_telling(_without_tracebacks(lines, forms), start, weak_start)
+    best = _most_telling(forms, start, weak_start) if best is None else best
     if best is None:
         if strong_only or start:
             return None
@@ -70,6 +72,30 @@ def _without_harmless(lines: Sequence[Line], forms: Sequence[LineForm]) -> list[
             eligible[index] = UNLIKE
             is_harmless = IGNORED.match(text) is not None or text[:1].isspace() or HEADER in text or not text
     return eligible
+
+
+def _without_tracebacks(lines: Sequence[Line], forms: Sequence[LineForm]) -> list[LineForm]:
+    """Return the forms without those of Python's tracebacks, which are facts of their own, and of the lines that
+    announce them.
+    """
+    inside = _list_traceback_lines(lines)
+    return [UNLIKE if index in inside else form for index, form in enumerate(forms)]
+
+
+def _list_traceback_lines(lines: Sequence[Line]) -> set[int]:
+    """Return the indices of lines from the headers of tracebacks to their exceptions, and of those right before."""
+    inside: set[int] = set()
+    is_open = False
+    for index, line in enumerate(lines):
+        text = line.parsed.text
+        if HEADER in text:
+            is_open = True
+            if index and lines[index - 1].parsed.origin.rank == line.parsed.origin.rank:
+                inside.add(index - 1)
+        if is_open:
+            inside.add(index)
+            is_open = HEADER in text or text[:1].isspace() or not is_exception(text)
+    return inside
 
 
 def _last_went_on(lines: Sequence[Line], forms: Sequence[LineForm], levels: Sequence[str]) -> int:
@@ -119,9 +145,25 @@ def _find_stop(lines: Sequence[Line], index: int) -> int:
 
 
 def text_of(lines: Sequence[Line], chosen: ChosenLine) -> str:
-    """Return the chosen line, then the lines that belong to it."""
+    """Return the chosen line, with what announces it and the error of its record, then the lines that belong to it."""
     before = lines[max(0, chosen.index - _MOST_BEFORE) : chosen.index] if chosen.form.strength != "unlike" else []
-    texts = [
-        strip_box(line.parsed.text) for line in (lines[chosen.index], *before, *lines[chosen.index + 1 : chosen.stop])
-    ]
+    behind = lines[chosen.index + 1 : chosen.stop]
+    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in (*before, *behind))]
     return "\n".join(text for text in texts if text and (text is texts[0] or any(map(str.isalnum, text))))
+
+
+def _state(lines: Sequence[Line], chosen: ChosenLine) -> str:
+    """Return the chosen line, behind the line that announces it: `panicked at src/plan.rs:84:21:`; or before the error
+    that its JSON record holds beside the message.
+    """
+    line = lines[chosen.index]
+    text = strip_box(line.parsed.text)
+    if chosen.form.points_to == "next line":
+        earlier = (strip_box(lines[index].parsed.text) for index in range(chosen.index - 1, -1, -1))
+        return f"{next(filter(None, earlier), '')} {text}".strip()
+    behind = lines[chosen.index + 1 : chosen.index + 3]
+    # Lines of one record stand a byte apart.
+    is_pair = [one.offset - line.offset == number for number, one in enumerate(behind, 1)] in ([True], [True, False])
+    if is_pair and text[-1:].isalnum() and behind[0].parsed.text.strip():
+        return f"{text}: {strip_box(behind[0].parsed.text)}"
+    return text

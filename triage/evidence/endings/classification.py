@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings import FORMS
-from triage.evidence.endings.failure_terms import find_failure_term, goes_on, warns
+from triage.evidence.endings.failure_terms import find_failure_term, goes_on, only_closes, warns
 from triage.evidence.endings.interface import (
     HINT,
     LEVEL_ERROR,
     LEVEL_FATAL,
     LONGEST_LINE,
     STATEMENT,
+    STATUS,
     Points,
     Strength,
 )
@@ -37,6 +38,15 @@ _NOISE = lazy_re(
     # A warning at a place in a source; without one it was raised.
     r":\d+: \w*Warning: "
 )
+# The end of a process with its status, behind no more than prefixes and names: `srun: error: node7: task 3: Exited with
+# exit code 1`, `[ERROR] [launch.py:325] ['python', 'a.py'] exits with return code = 1`, `failed (exitcode: 1)
+# local_rank: 0`, `slurmstepd: error: *** STEP 1.0 ON node7 CANCELLED AT 2026-01-02T03:04:05 ***`.
+_ONLY_STATUS = lazy_re(
+    r"^(?:\[[^\]]{1,1500}\]:? ?){0,4}(?:[^\s:,;]{1,80}(?: [\d,-]{1,40})?: ){0,5}(?:[^\s:,;]{1,80} ){0,2}"
+    r"(?:(?:[Ee]xit(?:ed|s|ing)?|[Ee]nded|[Tt]erminated) with (?:an? )?(?:(?:non-?zero|exit|return|status) ){0,2}"
+    r"(?:code|status)(?: ?[=:])? ?-?0{0,2}[1-9]\d{0,9}\W{0,3}$|failed \(exitcode: -?\d{1,10}\) local_rank: \d|"
+    r"\*{3} (?:STEP|JOB) \S{1,40} ON \S{1,200} CANCELLED AT )"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +61,7 @@ class LineForm:
 
 
 UNLIKE = LineForm("unlike", "any", "unlike", 0)
+_ENDED = LineForm("ended with a status", "any", "weak", STATUS)
 
 
 def strip_box(text: str) -> str:
@@ -67,6 +78,8 @@ def classify(text: str, level: str = "") -> LineForm:
     line = strip_box(text[:LONGEST_LINE])
     if not any(map(str.isalnum, line)) or _NOISE.search(line):
         return UNLIKE
+    if _ONLY_STATUS.match(line):
+        return _ENDED
     is_support = _SUPPORT.search(text[:LONGEST_LINE]) is not None
     is_help = _HELP.search(line) is not None
     best = UNLIKE
@@ -80,7 +93,7 @@ def classify(text: str, level: str = "") -> LineForm:
     if by_level.weight > best.weight and not (by_level.strength == "weak" and goes_on(line)):
         return by_level
     if best is UNLIKE and not (is_support or is_help or is_low) and (term := find_failure_term(line)):
-        weight = STATEMENT if term[0].isalnum() else HINT
+        weight = STATEMENT if term[0].isalnum() and not only_closes(line) else HINT
         return LineForm("term of failing", "any", "weak", weight)
     return best
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from triage.evidence.endings import last_lines
 from triage.evidence.endings.choice import choose_line, text_of
 from triage.evidence.endings.last_lines import LastLines, PhysicalLine
+from triage.evidence.endings.launcher_tables import without_tables
 from triage.evidence.endings.logger_levels import read_level
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, EndingDetail, Evidence, Origin
@@ -50,6 +51,9 @@ def _make_ending(text: Text, group: LastLines) -> Evidence | None:
         lines += parsed
         level = read_level(physical.data[:_LONGEST_RECORD].decode("utf-8", "replace"))
         levels += [level or read_level(line.parsed.text) for line in parsed]
+    lines, levels = without_tables(lines, levels)
+    if not lines:
+        return None
     is_of_kernel = all(not _KERNEL_LAYERS.isdisjoint(line.parsed.layers) for line in lines)
     chosen = choose_line(lines, levels, strong_only=is_of_kernel or group.usual_behind > 0)
     if chosen is None:

@@ -23,7 +23,7 @@ _ENGLISH = (
     r"quit(?:ting)?|quits|giv(?:es?|ing) up|gave up|bail(?:ing|ed)?(?: out)?|leaving|bye|exit(?:ing|ed)?|"
     r"shut(?:ting)? down|"
     r"oops|sorry|cannot|can't|couldn't|could not|unable|no such|not found|does not exist|did not|didn't|"
-    r"not (?:allowed|permitted|"
+    r"not (?:allowed|permitted|ready|mounted|reachable|healthy|"
     r"initialized|supported|available|enough|respond\w*)|timed? ?out|deadlock|overflow|underflow|exhausted|"
     r"out of|no space left|no space on|full|"
     r"too (?:many|few|large|small|long|old)|mismatch|inconsistent|violat(?:ed|ion)|rolled back|down|stuck|hung|"
@@ -35,9 +35,10 @@ _ENGLISH = (
 _OTHERS = "|".join(TERMS_BY_LANGUAGE.values())
 _TERM = lazy_re(rf"(?i)(?<![\w./=@-])(?P<term>{_ENGLISH}|{_OTHERS})(?![\w=]|-\w|\.\w|\(\))|(?P<cjk>{CJK_TERMS})")
 _NEGATION = lazy_re(
-    r"(?i)(?:\b(?:no|not|0|zero|without|never|non|none|nor|ohne|keine?|sans|sin|any|if|unless|when|before|until|"
+    r"(?i)(?:(?:(?<!rank )(?<!node )(?<!gpu )(?<!task )(?<!worker )(?<!process )(?<!device )\b0\b(?=[ =])|"
+    r"\b(?:no|not|zero|without|never|non|none|nor|ohne|keine?|sans|sin|any|if|unless|when|before|until|"
     r"may|might|can|could|would|will|should|in case of|due to possible|avoid|ignore[sd]?|ignoring|"
-    r"skip(?:ped|ping)?|handled|recovered from|nicht|max|max_?|fewer)\b[ :=]{1,3}(?:\w+ ){0,2})$"
+    r"skip(?:ped|ping)?|handled|recovered from|nicht|max|max_?|fewer)\b)[ :=]{1,3}(?:\w+ ){0,2})$"
 )
 _SETTING = lazy_re(r"[A-Za-z]_\w{1,60}[\"']?\s?[:=]\s?[\"']?$")
 _ZERO = lazy_re(
@@ -70,6 +71,11 @@ _CJK_NONE_BEHIND = lazy_re(
 _SYMBOL = lazy_re(r"^(?:!{2,}|\*{3} (?!=)|<<< |✗|✘|❌|💥|☠|🔥|🛑|⛔|✖|‼|xxx )")
 _QUOTED = lazy_re(r"`[^`\n]{1,400}`|«[^»\n]{1,200}»")
 _REMARK = lazy_re(r"(?<=\S )\([^()\n]{0,200}\)")
+# `rank 3: giving up`: the end, and no reason.
+_ONLY_CLOSES = lazy_re(
+    r"(?i)^(?:[^\s:]{1,80}(?: \d{1,7})?: ){0,5}(?:giving up|gave up|(?:now )?(?:exit|abort|stopp|quitt|terminat)ing|"
+    r"leaving|shutting down|bailing out|bye)(?: now)?\W{0,3}$"
+)
 _LONGEST = 600
 _DELIMITERS = "|;\t"
 _TABLE_COLUMNS = 5
@@ -84,6 +90,11 @@ def goes_on(line: str) -> bool:
 def warns(line: str) -> bool:
     """Whether the line only warns."""
     return _WARNS.search(line[:_LONGEST]) is not None
+
+
+def only_closes(line: str) -> bool:
+    """Whether the line only says that its writer ends."""
+    return _ONLY_CLOSES.match(line) is not None
 
 
 def find_failure_term(line: str) -> str:

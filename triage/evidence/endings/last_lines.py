@@ -41,7 +41,7 @@ _JSON_FIELD = lazy_re(rb'[ \t]+"(?:(message|textPayload|log)|[\w.@-]{1,60})": ?(
 _HINT = lazy_re(
     rb"(?i)err|fail|fatal|abort|exception|assert|panic|kill|crit|dead|crash|corrupt|lost|denied|refus|cannot|"
     rb"can't|unable|timeout|"
-    rb"timed out|[\x80-\xff]{6}|\b[EF]\d{4} "
+    rb"timed out|\bexit|[\x80-\xff]{6}|\b[EF]\d{4} "
 )
 
 

@@ -27,13 +27,31 @@ _JSON_PAIR = lazy_re(rb'"([^"\\]{1,40})"\s*:\s*("(?:[^"\\]|\\.){0,120}|-?\d+)?')
 _JSON_FIELD = lazy_re(rb'[ \t]+"([^"\\]{1,40})": ?("(?:[^"\\]|\\.){0,400})')
 _JSON_TEXTS = frozenset(
     (
-        *(b"level", b"levelname", b"severity", b"SeverityText", b"msg", b"message", b"event", b"Body", b"body", b"lvl"),
+        *(
+            b"level",
+            b"levelname",
+            b"severity",
+            b"SeverityText",
+            b"msg",
+            b"message",
+            b"MESSAGE",
+            b"event",
+            b"Body",
+            b"body",
+            b"lvl",
+        ),
         *(b"short_message", b"@mt", b"@l", b"@m", b"log", b"status", b"log.level", b"text", b"name"),
     )
 )
 _DIGITS = lazy_re(rb"\d+(?:[.,:eE+-]+\d+)*")
-# Lines of stacks stand again and again too.
-_STACK = lazy_re(rb"^\s|0x[0-9a-f]|most recent call|^#\d|^\S{0,40}\s*\[\s*\d+\] |^[-=*~_#. ]+$")
+# Lines of stacks stand again and again too, behind a host as pdsh writes it; and so do rules behind a timestamp, and
+# what launchers write when they stop the other processes.
+_STACK = lazy_re(
+    rb"^\s|^[a-z][\w.@-]{0,80}:(?: {3,}\S|\t\S|\s*$)"
+    rb"|0x[0-9a-f]|most recent call|^#\d|^\S{0,40}\s*\[\s*\d+\] |^[-=*~_#. ]+$"
+    rb"|^.{0,60} [-=*~_]{20,}$|\bSending process \d+ closing signal SIG|\bKilling subprocess \d"
+    rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
+)
 FEWEST = 3
 _FEWEST_PROGRESS = 2
 
@@ -68,7 +86,7 @@ def has_text(line: bytes) -> bool:
 
 def is_stack(line: bytes) -> bool:
     """Whether the line may belong to a stack or a rule between blocks, which repeat at an end too."""
-    return _STACK.search(_without_colours(line[:160])) is not None
+    return _STACK.search(_without_colours(line[:_LONGEST])) is not None
 
 
 def _without_colours(line: bytes) -> bytes:

@@ -241,7 +241,7 @@ PADDLE = LineReader(
             lazy_re(
                 r"\[SignalInfo: \*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"
             ),
-            lazy_re(r"FatalError: `(?P<signal>[A-Z][a-z -]+)` is detected"),
+            lazy_re(r"FatalError: (?:A serious error \()?`?(?P<signal>[A-Z][a-z -]+)`?\)? is detected"),
             lazy_re(r"^(?P<error>[A-Z]\w+Error): (?P<message>.*)"),
         ),
         reverse=True,

@@ -45,7 +45,9 @@ COMPUTE_SANITIZER = LineReader(
     LineFormat(
         name="memcheck",
         mark=lazy_re(
-            r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |.*Host Frame)", re.MULTILINE
+            r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |Uninitialized __|Barrier error |"
+            r".*Host Frame)",
+            re.MULTILINE,
         ),
         frames=(
             lazy_re(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
@@ -62,11 +64,11 @@ COMPUTE_SANITIZER = LineReader(
         facts=(
             lazy_re(
                 r"========= (?P<error>Invalid __\w+__ (?:read|write|atomic)|Program hit \w+|Race reported|"
-                r"Uninitialized __\w+__ memory read)(?P<message>.*)"
+                r"Uninitialized __\w+__ memory read|Barrier error)(?P<message>.*)"
             ),
             lazy_re(r"Address (?P<address>0x[0-9a-f]+) is (?:out of bounds|misaligned)"),
         ),
-        thread=lazy_re(r"=========\s*(?:Invalid __|Program hit |Race reported|Uninitialized __)"),
+        thread=lazy_re(r"=========\s*(?:Invalid __|Program hit |Race reported|Uninitialized __|Barrier error )"),
         first_crashed=True,
     )
 )

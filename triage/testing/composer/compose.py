@@ -114,7 +114,7 @@ def _fits(fault: Fault, layout: Layout) -> bool:
 def _expected(story: Story, world: World, written: Written) -> Expected:
     truth = story.truth
     hosts = frozenset(world.hosts[node] for node in truth.nodes)
-    knows_ranks = (
+    knows_ranks = not truth.are_ranks_hidden and (
         written.labels_ranks or _ranks_are_stated(story, written) or (written.reports_exits and _exits_tell(story))
     )
     knows_hosts = written.names_hosts or any(line.is_cause and line.says_host for line in story.lines)

@@ -85,5 +85,5 @@ def _agrees(
 ) -> bool | None:
     """Whether the stated ones are right; None where there is nothing to know. What is nobody's is everybody's."""
     if known is None:
-        return None if stated <= true else False
+        return None if stated <= true or (not true and stated == everyone) else False
     return stated == known or (not known and stated == everyone)

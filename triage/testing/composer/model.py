@@ -62,8 +62,8 @@ class Truth:
 
     `ranks`: global ranks where it began, empty if it is no rank's; `nodes`: indexes of the nodes where it began, empty
     if it is no node's. `verdicts`: the right ones. `by_comparison`: the ranks show only by comparing what all ranks
-    wrote, so the ranks of all lines must be known. `roots_without_ranks` are right too where they are not known: what
-    the lines say each for itself.
+    wrote, so the ranks of all lines must be known. `are_ranks_hidden`: no line shows the ranks.
+    `roots_without_ranks` are right too where they are not known: what the lines say each for itself.
     """
 
     verdicts: frozenset[str]
@@ -71,6 +71,7 @@ class Truth:
     ranks: frozenset[int] = frozenset()
     nodes: frozenset[int] = frozenset()
     by_comparison: bool = False
+    are_ranks_hidden: bool = False
     roots_without_ranks: frozenset[str | None] = frozenset()
 
 
@@ -80,12 +81,14 @@ class Story:
 
     `exits` has the processes that ended by themselves with a failure, in this order; the launcher stops all others. In
     a healthy story it is empty and all ranks end with exit code 0. `stopped_by`: somebody outside ended all processes.
+    `artifacts`: what an engineer stored of the job, by relative path.
     """
 
     lines: tuple[Line, ...]
     truth: Truth
     exits: tuple[Exit, ...] = ()
     stopped_by: Literal["", "scheduler", "user"] = ""
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

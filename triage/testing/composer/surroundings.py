@@ -20,5 +20,6 @@ class Surroundings:
 
 
 def draw_surroundings(story: Story, world: World, rng: random.Random) -> Surroundings:
-    """Return the kernel's logs of the story, sometimes those of healthy nodes, and files that must not matter."""
-    return Surroundings(write_kernel_logs(story, world, rng), write_extra_files(world, rng))
+    """Return the kernel's logs of the story, sometimes those of healthy nodes, what people stored, and other files."""
+    kernel_logs = write_kernel_logs(story, world, rng)
+    return Surroundings(kernel_logs, {**write_extra_files(world, rng), **story.artifacts})

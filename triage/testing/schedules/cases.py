@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from triage.testing.schedules import kinds
 from triage.testing.schedules.evidence.interface import Shown
+from triage.testing.schedules.evidence.ras import name_operation
 from triage.testing.schedules.faults import Fault, InjectedFault
 from triage.testing.schedules.model import RankView
 from triage.testing.schedules.observe import OpenSlot, Situation, slots_of
@@ -55,11 +57,22 @@ class Case:
         one, call = self.shown.get(rank), slot.calls.get(rank)
         if one is None or call is None:
             return False
-        return any(slot.slot in slots_of(one.view.records)[index] for index in one.records)
+        return any(slot.slot in slots_of(one.view.records)[index] for index in one.records | one.counted)
 
     def shows_content(self, rank: int, slot: OpenSlot) -> bool:
         """Whether the call of a rank in a slot is shown so that it can be compared with others."""
-        return self.shows_call(rank, slot) and self.shown[rank].has_content
+        if not self.shows_call(rank, slot) or not self.shown[rank].has_content:
+            return False
+        one = self.shown[rank]
+        return any(slot.slot in slots_of(one.view.records)[index] for index in one.records)
+
+    @property
+    def hides_waits(self) -> bool:
+        """Whether ranks wait in what the files do not count, as NCCL's RAS sends and receives: they seem to be idle."""
+        if not any(one.counted and not one.records for one in self.shown.values()):
+            return False
+        waits = (record for one in self.situation.slots for record in one.calls.values())
+        return any(not name_operation(record.call.operation) for record in waits)
 
 
 def waiting(case: Case) -> frozenset[int]:
@@ -106,3 +119,22 @@ def is_shown_or_idle(case: Case, rank: int) -> bool:
         return bool(shown.has_numbers)
     first = next(index for index, one in enumerate(case.views[rank].records) if one.completed is None)
     return first in shown.records
+
+
+def differs_in_counts(case: Case, rank: int) -> bool:
+    """Whether the files count one operation of this rank too often and another too rarely, beside most of its group."""
+    one = case.shown.get(rank)
+    for group in one.op_counts if one is not None else ():
+        members = case.injected.schedule.groups[group].ranks
+        counts = {member: _count_by_operation(case.views[member], group) for member in members}
+        usual, most = Counter(frozenset(own.items()) for own in counts.values()).most_common(1)[0]
+        own, common = counts[rank], Counter(dict(usual))
+        is_shown = all(group in case.shown[member].op_counts for member in members if member in case.shown)
+        if is_shown and 2 * most > len(members) and own - common and common - own:
+            return True
+    return False
+
+
+def _count_by_operation(view: RankView, group: int) -> Counter[str]:
+    names = (name_operation(record.call.operation) for record in view.records if record.call.group == group)
+    return Counter(name for name in names if name)

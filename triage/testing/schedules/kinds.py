@@ -10,7 +10,7 @@ BEHIND = frozenset(
     ("torch.lagging-rank", "torch.hang-outside-collectives", "torch.rank-never-joined", "torch.one-rank-diverged",
      "hang.collective", "hang.rank-*", "hang.outside-*", "hang.stalled-*", "hang.absent-*")
 )  # fmt: skip
-LEFT = BEHIND | {"launch.rank-left-early", "host.sigkill", "nccl.local-rank-left"}
+LEFT = BEHIND | {"launch.rank-left-early", "host.sigkill", "nccl.local-rank-left", "nccl.process-unreachable"}
 # What the activity of the host says in addition, where the files show it.
 ACTIVITIES = {
     "data": frozenset(("hang.dataloader", "data.worker-*", "data.uneven-inputs")),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from triage.testing.schedules import kinds
 from triage.testing.schedules.cases import (
     WAITS,
     Case,
     Truth,
+    differs_in_counts,
     is_shown_or_idle,
     places,
     shows_activity,
@@ -38,17 +40,20 @@ def _outside(case: Case) -> Truth | None:
         accepted |= kinds.ACTIVITIES.get(case.views[rank].activity, frozenset())
     # Fewer ranks that wait than ranks that did not come may as well have made a call that nobody else makes.
     waits_of_most = [one for one in slots if len(one.started & case.shown.keys()) >= len(one.missing)]
-    is_tellable = all(shows_behind(case, rank, waits_of_most) or shows_activity(case, rank) for rank in guilty)
+    is_tellable = not case.hides_waits and all(
+        shows_behind(case, rank, waits_of_most) or shows_activity(case, rank) for rank in guilty
+    )
     return Truth(frozenset(accepted), guilty, guilty, waiting(case), places(case, slots), is_tellable)
 
 
 def _left(case: Case) -> Truth | None:
-    """The process is gone; only its absence shows it."""
+    """The process is gone: in most files only its absence shows it."""
     slots = case.situation.slots_missing(case.injected.ranks)
     if not slots:
         return None
     ranks = case.injected.ranks
-    return Truth(kinds.LEFT, ranks, ranks, waiting(case), places(case, slots), False)
+    is_tellable = all(rank in case.shown and case.shown[rank].has_left for rank in ranks)
+    return Truth(kinds.LEFT, ranks, ranks, waiting(case), places(case, slots), is_tellable)
 
 
 def _device(case: Case) -> Truth | None:
@@ -93,9 +98,10 @@ def _divergent(case: Case) -> Truth | None:
     rank = next(iter(ranks))
     accepted = kinds.ORDER | kinds.EXTRA | kinds.SIZE | kinds.TYPE | _of_fault(case.fault.name)
     contested = [one for one in case.situation.contested() if rank in one.members]
-    if contested:
-        return truth_of_contested(case, rank, contested, accepted)
-    return _crosswise(case, rank, accepted)
+    truth = truth_of_contested(case, rank, contested, accepted) if contested else _crosswise(case, rank, accepted)
+    if truth is not None and truth.guilty == ranks and differs_in_counts(case, rank):
+        return replace(truth, is_tellable=True)
+    return truth
 
 
 def truth_of_contested(case: Case, rank: int, slots: list[OpenSlot], accepted: frozenset[str]) -> Truth:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from triage.testing.composer.faults import (
+    barriers,
     checkpoints,
     collectives,
     crashes,
     data,
     device_errors,
     gpus,
+    hangs,
     healthy,
     late_ranks,
     machines,
@@ -43,6 +45,7 @@ FAULTS: tuple[Fault, ...] = (
     *npus.FAULTS,
     *stops.FAULTS,
     *collectives.FAULTS,
+    *barriers.FAULTS,
     *mismatches.FAULTS,
     *rendezvous.FAULTS,
     *values.FAULTS,
@@ -51,6 +54,7 @@ FAULTS: tuple[Fault, ...] = (
     *late_ranks.FAULTS,
     *orders.FAULTS,
     *silences.FAULTS,
+    *hangs.FAULTS,
     *outside_stops.FAULTS,
     *healthy.FAULTS,
 )

@@ -16,6 +16,7 @@ Call = tuple[str, int, str, str]
 
 _SOURCE_LINES = {
     "caught": (474, 523, 563, 607, 632, 685),
+    "desync": (477, 526, 566, 610, 1937, 1937),
     "failure": (0, 0, 1537, 1664, 2271, 2252),
     "stack": (0, 0, 0, 0, 670, 732),
     "first": (0, 0, 0, 0, 2106, 2584),
@@ -112,12 +113,12 @@ def watchdog_report(
     is_cause: bool = True,
     group: tuple[int, str] = (0, "default_pg"),
     ran: float = 0.0,
+    desync: str = "",
 ) -> Line:
     """Return all that the watchdog of a rank writes from the timeout to the abort; all of it names the rank.
 
-    `group`: number and name of a process group of all ranks. `ran`: seconds that the operation ran, if not `seconds`.
+    `group`: number and name of a group of all ranks. `ran`: seconds that it ran, if not `seconds`. `desync`: a report.
     """  # fmt: skip
-    last = sequence if enqueued is None else enqueued
     duration = int((ran or seconds) * 1000) + 12 + rank * 7
     caught = (
         f"[Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={sequence}, OpType={operation}, "
@@ -128,15 +129,26 @@ def watchdog_report(
     ended = f"{prefix} {_ended(world)} watchdog thread terminated with exception: {caught}"
     lines = [
         ("caught", caught),
-        *_details(world, prefix, sequence, last),
+        *_compared(world, rank, prefix, desync),
+        *_details(world, prefix, sequence, sequence if enqueued is None else enqueued),
         ("some", f"[Rank {rank}] {_SOME}" if version(world) >= (2, 2) else _SOME),
         ("down", _down(world, rank)),
         ("ended", ended),
     ]
     text = "\n".join(_own(world, rank, at + i * 3.1e-5, kind) + message for i, (kind, message) in enumerate(lines))
+    return Line(at, Writer("rank", rank), text + _terminate(world, ended), is_cause=is_cause, says_rank=True)
+
+
+def _terminate(world: World, what: str) -> str:
     error = "c10::DistBackendError" if version(world) >= (2, 2) else "std::runtime_error"
-    text += f"\nterminate called after throwing an instance of '{error}'\n  what():  {ended}"
-    return Line(at, Writer("rank", rank), text, is_cause=is_cause, says_rank=True)
+    return f"\nterminate called after throwing an instance of '{error}'\n  what():  {what}"
+
+
+def _compared(world: World, rank: int, group: str, report: str) -> list[tuple[str, str]]:
+    """Return the report of TORCH_NCCL_DESYNC_DEBUG, if it is on; torch since 2.6 puts only the rank before it."""
+    return (
+        [("desync", f"{by_version(world, (group, group, f'Rank {rank}', f'Rank {rank}'))} {report}")] if report else []
+    )
 
 
 def dump_signal(world: World, rank: int, at: float, source: int, completed: int) -> list[Line]:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 
 from triage.testing.composer.faults.c10d import (
     by_version,
     collective_calls,
     dump_signal,
-    glog,
     uncaught,
     watchdog_report,
 )
 from triage.testing.composer.faults.interface import Fault
-from triage.testing.composer.model import Exit, Line, Story, Truth, World, Writer
+from triage.testing.composer.model import Exit, Line, Story, Truth, World
 from triage.testing.composer.parts import echoes, record, start, steps
 
 KNOWN = frozenset({"known"})
@@ -23,7 +21,7 @@ _EITHER = frozenset({"known", "unknown"})
 _ABSENT = frozenset(
     {"torch.lagging-rank", "torch.rank-never-joined", "torch.one-rank-diverged", "torch.collective-timeout", None}
 )
-_LOADING = (
+LOADING = (
     "waiting for batch {0} from /mnt/{1}/shards/part-{0:05d}.tar",
     "prefetch queue empty, reading shard {0} of {1}",
     "refilling the shuffle buffer ({0} samples) from {1}",
@@ -40,7 +38,7 @@ def stuck_in_data_loading(world: World, rng: random.Random) -> Story:
     rank, count, seconds = rng.randrange(world.size), rng.randrange(4, 14), rng.choice((300, 600, 1800))
     lines = [*start(world, rng), *steps(world, rng, 10, count)]
     if rng.random() < 0.5:
-        message = rng.choice(_LOADING).format(rng.randrange(100, 9000), rng.choice(("lustre", "nfs01", "datasets")))
+        message = rng.choice(LOADING).format(rng.randrange(100, 9000), rng.choice(("lustre", "nfs01", "datasets")))
         lines.append(record(world, rank, 10.5 + count, message))
     late, exits = wait_for(world, rng, [rank], 10.6 + count, count * 12, seconds)
     return Story((*lines, *late), absent(world, rank, frozenset({"hang.dataloader"})), exits)
@@ -105,62 +103,6 @@ def left_early(world: World, rng: random.Random) -> Story:
     return Story((*lines, message, *late), truth, exits)
 
 
-def monitored_barrier(world: World, rng: random.Random) -> Story:
-    """One rank does not come to a monitored barrier; rank 0 names it, the others point to rank 0."""
-    missing, count, seconds = rng.randrange(1, world.size), rng.randrange(3, 10), rng.choice((60, 300, 1800))
-    named = [missing] if rng.random() < 0.5 else []
-    late, exits = _barrier_reports(world, rng, named, [missing], 10.6 + count + seconds, seconds)
-    roots = frozenset({"torch.monitored-barrier-timeout", "torch.lagging-rank", "torch.rank-never-joined"})
-    truth = Truth(KNOWN, roots, frozenset({missing}), frozenset({world.node(missing)}))
-    return Story((*start(world, rng), *steps(world, rng, 10, count), *late), truth, in_order(exits))
-
-
-def _barrier_reports(
-    world: World, rng: random.Random, first: Sequence[int], missing: Sequence[int], at: float, seconds: int
-) -> tuple[list[Line], list[Exit]]:
-    """Return what the ranks print when a monitored barrier ends. `first`: the one rank that rank 0 waited for, if it
-    does not collect all that are missing.
-    """
-    code = "return group_to_use.monitored_barrier("
-    shown = ", ".join(map(str, first or missing))
-    named = f"[Rank 0]: Rank{'s' * (not first)} {shown} failed to pass monitoredBarrier in {seconds * 1000} ms"
-    original = f"\n Original exception: \n[{gloo_source(world, 'unbound_buffer')}] Timed out waiting {seconds * 1000}ms"
-    error = f"{named}{original} for recv operation to complete" if first else named
-    where = f"ProcessGroupGloo.cpp:{by_version(world, (138, 143, 145, 66))}"
-    calls = collective_calls(world, "monitored_barrier", code, "synchronize")
-    stated = Line(at, Writer("rank", 0), glog(world, at, "E", where, 0) + named, is_cause=True)
-    raised = uncaught(world, 0, at + 0.01, f"RuntimeError: {error}", calls, is_cause=True)
-    late = [replace(line, names_ranks=frozenset(first or missing)) for line in (stated, raised)]
-    exits = [Exit(0, 1, at + 0.3)]
-    for rank in [rank for rank in world.ranks if rank and rank not in missing]:
-        when = at + rng.uniform(0.02, 0.3)
-        message = (
-            f"Rank {rank} successfully reached monitoredBarrier, but received errors while waiting for send/recv from "
-            "rank 0. Please check rank 0 logs for faulty rank."
-        )
-        closed = f"\n Original exception: \n{closed_by_peer(world, rng, 0)}"
-        late.append(Line(when, Writer("rank", rank), glog(world, when, "E", where, rank) + message))
-        late.append(uncaught(world, rank, when + 0.01, f"RuntimeError: {message}{closed}", calls))
-        exits.append(Exit(rank, 1, when + 0.3))
-    return late, exits
-
-
-def barrier_missed_by_several(world: World, rng: random.Random) -> Story:
-    """Several ranks do not come to a monitored barrier that names the first of them; those that came say so."""
-    few = rng.randrange(2, max(3, (world.size - 1) // 2 + 1))
-    missing = sorted(rng.sample(range(1, world.size), few))
-    count, seconds = rng.randrange(3, 10), rng.choice((60, 300, 1800))
-    lines: list[Line] = [*start(world, rng), *steps(world, rng, 10, count)]
-    if rng.random() < 0.5:
-        text = rng.choice(_LOADING).format(rng.randrange(100, 9000), rng.choice(("lustre", "nfs01", "datasets")))
-        lines += [record(world, rank, 10.5 + count + rng.uniform(0, 0.2), text) for rank in missing]
-    late, ends = _barrier_reports(world, rng, missing[:1], missing, 10.6 + count + seconds, seconds)
-    roots = frozenset({"torch.monitored-barrier-timeout", "torch.lagging-rank", "torch.rank-never-joined"})
-    nodes = frozenset(map(world.node, missing))
-    truth = Truth(KNOWN, roots, frozenset(missing), nodes, by_comparison=True)
-    return Story((*lines, *late), truth, in_order(ends))
-
-
 def collective_elsewhere(world: World, rng: random.Random) -> Story:
     """One rank waits in a collective of another line of the program than all others, as the tracebacks show."""
     odd, count = rng.choice((0, 0, rng.randrange(world.size))), rng.randrange(4, 14)
@@ -171,7 +113,7 @@ def collective_elsewhere(world: World, rng: random.Random) -> Story:
     late, exits = [], []
     for rank in world.ranks:
         at = 11 + count + seconds + rng.uniform(0, 1.4)
-        late.append(_gloo_timeout(world, rank, at, seconds, barrier=rank == odd))
+        late.append(gloo_timeout(world, rank, at, seconds, barrier=rank == odd))
         exits.append(Exit(rank, 1, at + 0.3))
     roots = frozenset({"torch.rank-conditional-collective" if odd == 0 else "torch.collective-order-mismatch"})
     truth = Truth(KNOWN, roots, frozenset({odd}), frozenset({world.node(odd)}), by_comparison=True)
@@ -211,7 +153,7 @@ def wait_for(
     for rank in [rank for rank in world.ranks if rank not in absentees]:
         moment = at + seconds + rng.uniform(0, 1.4)
         if world.backend == "gloo":
-            lines.append(_gloo_timeout(world, rank, moment, seconds, barrier=barrier))
+            lines.append(gloo_timeout(world, rank, moment, seconds, barrier=barrier))
             exits.append(Exit(rank, 1, moment + 0.3))
         else:
             lines.append(watchdog_report(world, rank, moment, completed + 1, numel=numel, seconds=seconds))
@@ -254,7 +196,8 @@ def closed_by_peer(world: World, rng: random.Random, peer: int) -> str:
     return f"[{gloo_source(world, 'closed')}] Connection closed by peer [10.0.{node}.{10 + node}]:{rng.randrange(2000, 60000)}{end}"  # noqa: E501
 
 
-def _gloo_timeout(world: World, rank: int, at: float, seconds: int, *, barrier: bool) -> Line:
+def gloo_timeout(world: World, rank: int, at: float, seconds: int, *, barrier: bool) -> Line:
+    """Return the exception of a rank that waited for so many seconds in Gloo's all-reduce, or in its barrier."""
     function, code = ("barrier", "work.wait()") if barrier else ("all_reduce", "work.wait()")
     error = (
         f"[{gloo_source(world, 'unbound_buffer')}] Timed out waiting {seconds * 1000}ms for recv operation to complete"
@@ -276,8 +219,6 @@ FAULTS = (
     Fault("extra-collective", extra_collective, backends=("nccl",)),
     Fault("collective-under-condition", collective_under_condition, backends=("nccl",)),
     Fault("left-early", left_early),
-    Fault("monitored-barrier", monitored_barrier, backends=("gloo",)),
-    Fault("barrier-missed-by-several", barrier_missed_by_several, backends=("gloo",), least_per_node=5),
     Fault("collective-elsewhere", collective_elsewhere, backends=("gloo",), least_per_node=3),
     Fault("silent-exit", silent_exit, backends=("nccl", "gloo", "hccl"), least_per_node=3),
 )

@@ -9,11 +9,15 @@ from triage.testing.composer.faults.interface import Fault
 from triage.testing.composer.faults.python import program_error
 from triage.testing.composer.faults.uncaught import (
     BACKENDS,
+    DIRECT_CAUSE,
     Call,
     Prelude,
     end_job,
     format_traceback,
+    load_until,
     module_calls,
+    setup_calls,
+    site_packages,
     train_until,
     training_calls,
     uncaught,
@@ -39,6 +43,24 @@ _HANDLED = (
         "PermissionError: [Errno 13] Permission denied: '/scratch/cache/index.bin'",
     ),
 )
+_PACKAGES = ("runkit", "trainstack", "labflow", "orbit_train")
+_MODULES = ("runner", "stages", "executor", "core/app")
+_ITEMS = ("corpus", "tokenizer", "stage_2", "eval_suite", "adapter")
+# What a framework raises: its line and its error.
+_WRAPPERS = (
+    ("raise StageFailed(item) from error", "{package}.errors.StageFailed: {item}"),
+    ('raise BuildError(f"could not build {item}") from error', "{package}.BuildError: could not build {item}"),
+    ("raise RunAborted(str(item)) from cause", "{package}.exceptions.RunAborted: run of {item} aborted"),
+    ("raise TrainerError(name) from err", "{package}.trainer.TrainerError: {item} failed"),
+)
+# What a library says where the other side is gone.
+_VAGUE = (
+    "{package}.{package}Error: internal error",
+    "RuntimeError: {package}: unknown error, status {status}",
+    "{package}.StatusError: exchange returned {status} (internal error)",
+    "RuntimeError: unexpected error in exchange ({status})",
+    "{package}.TransportError: unhandled internal error, see the documentation",
+)
 
 
 def logged_error(world: World, rng: random.Random) -> Story:
@@ -58,6 +80,27 @@ def _log_exception(world: World, rank: int, at: float, message: str, text: str, 
         head, *frames = text.replace("\n  File", "\n\n  File").split("\n")
         text = "\n".join([head, *frames[:-1], "", frames[-1]])
     return record(world, rank, at, f"{message}\n{text}", level, "stderr")
+
+
+def framework_wraps_error(world: World, rng: random.Random) -> Story:
+    """The framework of the job raises its own error from one of the program, on one rank or on all, before the process
+    group exists; the launcher stops the others.
+    """
+    before, package, line = load_until(world, rng), rng.choice(_PACKAGES), rng.randrange(40, 400)
+    (source, error), item = rng.choice(_WRAPPERS), rng.choice(_ITEMS)
+    runner = Call(f"{site_packages(world)}/{package}/{rng.choice(_MODULES)}.py", line, "run", "return self.build(item)")
+    raising = Call(runner.file, line + 3, "run", source)
+    first, *inner = program_error(world, rng).split("\n")
+    own = "\n".join([first, *format_traceback(world, [runner], "").split("\n")[1:-1], *inner])
+    outer = format_traceback(
+        world, setup_calls(world, rng, "job.run()", raising), error.format(package=package, item=item)
+    )
+    failed = [rng.randrange(world.size)] if rng.random() < 0.7 else world.ranks
+    causes = [
+        uncaught(world, rank, before.at + rng.uniform(0, 0.3), own + DIRECT_CAUSE + outer, tagged=False)
+        for rank in failed
+    ]
+    return end_job(world, rng, before, causes, [None], share=0.0)
 
 
 def earlier_caught(world: World, rng: random.Random) -> Story:
@@ -112,6 +155,22 @@ def two_known_errors(world: World, rng: random.Random) -> Story:
     return end_job(world, rng, before, causes, ["torch.tensor-shape-error", "torch.dtype-error"])
 
 
+def vague_errors_elsewhere(world: World, rng: random.Random) -> Story:
+    """One rank fails with a reason; a library of the others, which loses it, only says that something went wrong. The
+    program's records have no times.
+    """
+    bare, rank = replace(world, log_style="bare"), rng.randrange(world.size)
+    before, package = train_until(bare, rng), rng.choice(("ringlink", "fabricx", "shardcomm", "tensorbus"))
+    vague = rng.choice(_VAGUE).format(package=package, status=rng.randrange(2, 90))
+    source = rng.choice(("handle.wait()", "self._check(status)", "return self._lib.exchange(self._handle, buffer)"))
+    inner = Call(f"{site_packages(world)}/{package}/exchange.py", rng.randrange(30, 300), "wait", source)
+    later = format_traceback(world, training_calls(world, rng, "state = exchange(state)", inner), vague)
+    causes = [uncaught(bare, rank, before.at, program_error(world, rng))]
+    at = before.at + 0.4
+    causes += [uncaught(bare, other, at + rng.uniform(0, 0.5), later) for other in world.ranks if other != rank]
+    return end_job(bare, rng, before, causes, [None], truth_ranks=[rank])
+
+
 def own_time_limit(world: World, rng: random.Random) -> Story:
     """One rank fails; the others wait for its answer with a limit of the program's own, and then fail too."""
     styles: tuple[LogStyle, ...] = ("stamped", "ranked", "loguru")
@@ -149,8 +208,10 @@ def own_time_limit(world: World, rng: random.Random) -> Story:
 
 FAULTS = (
     Fault("logged-error", logged_error, BACKENDS),
+    Fault("framework-wraps-error", framework_wraps_error, BACKENDS),
     Fault("earlier-error-handled", earlier_caught),
     Fault("two-user-errors", two_user_errors, BACKENDS),
     Fault("two-known-errors", two_known_errors),
+    Fault("vague-errors-elsewhere", vague_errors_elsewhere, BACKENDS, least_per_node=2),
     Fault("own-time-limit-after-error", own_time_limit, BACKENDS, least_per_node=2),
 )

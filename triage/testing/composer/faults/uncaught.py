@@ -157,16 +157,18 @@ def end_job(
     more: Sequence[Line] = (),
     status: int = 1,
     truth_ranks: Iterable[int] | None = None,
+    share: float | None = None,
 ) -> Story:
     """Return the story in which the writers of `causes` end with `status` and the other ranks lose their peers.
 
     `more`: lines that belong to the story and end no process. `truth_ranks`: if others than the writers began it.
+    `share` of the other ranks print that they lost a peer; drawn by default.
     """  # fmt: skip
     ends = {line.writer.number: line.at for line in causes if line.writer.kind == "rank"}
     exits = [Exit(rank, status, at + rng.uniform(0.1, 0.35)) for rank, at in ends.items()]
-    others, consequences = echoes(
-        world, rng, ends, min(ends.values()), share=rng.choice((0.0, 0.3, 0.7, 1.0)) if len(ends) < world.size else 0.0
-    )
+    if share is None:
+        share = rng.choice((0.0, 0.3, 0.7, 1.0)) if len(ends) < world.size else 0.0
+    others, consequences = echoes(world, rng, ends, min(ends.values()), share=share)
     ranks = frozenset(ends if truth_ranks is None else truth_ranks)
     ids = frozenset(roots)
     truth = Truth(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from triage.testing.schedules.evidence import combined, flight, plogs, stacks, watchdog
+from triage.testing.schedules.evidence import combined, flight, plogs, ras, stacks, watchdog
 from triage.testing.schedules.evidence.interface import Form
 
-FORMS: tuple[Form, ...] = (*flight.FORMS, *watchdog.FORMS, *stacks.FORMS, *combined.FORMS, *plogs.FORMS)
+FORMS: tuple[Form, ...] = (*flight.FORMS, *watchdog.FORMS, *stacks.FORMS, *combined.FORMS, *plogs.FORMS, *ras.FORMS)
 
 __all__ = ["FORMS", "Form"]

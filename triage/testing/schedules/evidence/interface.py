@@ -17,7 +17,9 @@ class Shown:
     `has_numbers`: the last enqueued and completed numbers of these groups stand there. `has_started`: it is shown
     which calls have started. `has_types`: so are the element types. `has_members`: so are the members of its groups
     and the peers of its transfers. `has_activity`: what the host does stands there. `has_content`: the number, the
-    operation and the sizes of the calls in `records` do.
+    operation and the sizes of the calls in `records` do. `counted`: indexes of
+    calls that are only counted there. `op_counts`: how many calls of each operation the rank made
+    in these groups stands there. `has_left`: so does that its process is gone.
     """
 
     view: RankView
@@ -28,6 +30,9 @@ class Shown:
     has_members: bool = True
     has_activity: bool = False
     has_content: bool = True
+    counted: frozenset[int] = frozenset()
+    op_counts: frozenset[int] = frozenset()
+    has_left: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,4 +94,7 @@ def _add(first: Shown, second: Shown) -> Shown:
         has_members=first.has_members or second.has_members,
         has_activity=first.has_activity or second.has_activity,
         has_content=first.has_content or second.has_content,
+        counted=first.counted | second.counted,
+        op_counts=first.op_counts | second.op_counts,
+        has_left=first.has_left or second.has_left,
     )
