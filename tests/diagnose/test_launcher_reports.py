@@ -42,13 +42,14 @@ def test_a_report_is_not_the_exception_of_the_only_rank_that_ended_with_a_code(t
     ("one", "expected"),
     [
         (exited(3, 1), True),
-        (raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0), True),
+        (fact("worker 3 exited unexpectedly with code 1", 3), True),
+        (raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0), False),
         (raised("RuntimeError: Connection closed by peer", 0), False),
         (fact("ChildFailedError in the docs", 0), False),
     ],
 )
 def test_reports_of_ends(one: Evidence, expected: bool) -> None:
-    """Of a known rank too: that a process ended, and not why."""
+    """Of a known rank too: that a process ended, and not why; what an exception says its own process saw."""
     assert is_end_report(one) == expected
 
 

@@ -40,7 +40,8 @@ def is_launcher_report(fact: Evidence) -> bool:
 
 def is_end_report(fact: Evidence) -> bool:
     """Whether a fact is a report of a launcher or a scheduler on the end of a process, of a known rank or none."""
-    if fact.kind not in ("exception", "message"):
-        return fact.kind in ("exit", "scheduler")
-    is_table = fact.component == "torchelastic" and _TABLE in fact.text
-    return is_table or _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
+    if fact.component == "torchelastic" and _TABLE in fact.text:
+        return True
+    if fact.kind == "message":
+        return _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
+    return fact.kind in ("exit", "scheduler")
