@@ -1,7 +1,7 @@
 """Measure how much of the packages that read and judge evidence the tests run, and write build/trust/coverage.json.
 
-`python bench/line_coverage.py` (`make coverage`). Needs pytest-cov (the extra `mutate`). All tests run except those of
-the web pages, the bots and the command line. Code that only runs in other processes than the tests' own is not counted.
+`python bench/line_coverage.py` (`make coverage`). Needs pytest-cov (the extra `mutate`). All tests but the slow
+ones run. Code that only runs in other processes than the tests' own is not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ sys.path.insert(0, str(ROOT))
 from bench.trust import write_result  # noqa: E402
 
 ROOMS = ("ranks", "records", "evidence", "catalog", "diagnose", "store", "artifacts")
-TESTS = (*ROOMS, "stacks", "split", "endings", "pipeline", "compare", "fuzz", "hostile", "test_samples.py")
 LEAST_SHARE = 95
 
 
@@ -29,8 +28,8 @@ def measure(directory: Path) -> Mapping[str, Any]:
     report = directory / "coverage.json"
     packages = [f"--cov=triage/{room}" for room in ROOMS]
     options = ["--cov-branch", f"--cov-report=json:{report}", "-q", "-p", "no:cacheprovider"]
-    tests = [f"tests/{name}" for name in TESTS]
-    subprocess.run([sys.executable, "-m", "pytest", *options, *packages, *tests], cwd=ROOT, check=True)
+    pytest = [sys.executable, "-m", "pytest", "-n", "auto", "-m", "not slow"]
+    subprocess.run([*pytest, *options, *packages, "tests"], cwd=ROOT, check=True)
     report_json: Mapping[str, Any] = json.loads(report.read_text("utf-8"))
     return report_json
 
