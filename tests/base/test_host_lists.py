@@ -24,7 +24,8 @@ def test_host_lists_expand(text: str, hosts: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("0-3,7", [0, 1, 2, 3, 7]), ("5", [5]), ("0-", []), ("3-1", []), ("x", []), ("", [])]
+    ("text", "numbers"),
+    [("0-3,7", [0, 1, 2, 3, 7]), ("5", [5]), ("0-", []), ("3-1", []), ("1-0-03-03-0", []), ("x", []), ("", [])],
 )
 def test_task_lists_expand(text: str, numbers: list[int]) -> None:
     """Ranges of task numbers expand; a malformed list gives nothing."""

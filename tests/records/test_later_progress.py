@@ -45,6 +45,19 @@ def test_a_writer_that_writes_behind_another_label_has_not_ended() -> None:
     assert sequel_of("[default2]:bye", prefix="[default1]:[rank1]: ").ends_writer
 
 
+@pytest.mark.parametrize(
+    ("before", "ends_writer"),
+    [([], True), (["step 3"], True), (["2026-07-24T20:50:12Z ERROR step 3"], False)],
+)
+def test_an_earlier_time_ends_a_log_unless_the_lines_before_have_it_too(before: list[str], ends_writer: bool) -> None:
+    """A log at an earlier time is another log; a collector may be hours ahead of the lines that it collects."""
+    stamp = "2026-07-25T03:50:13Z "
+    after = ["2026-07-24T20:50:13Z ERROR step 4"]
+    text = text_of("\n".join([*before, *(stamp + line for line in TRACE), *after]) + "\n")
+    trace = list(text.lines_from(0, text.size))[len(before) : len(before) + 3]
+    assert read_sequel(text, trace, trace[0].parsed.origin, "").ends_writer is ends_writer
+
+
 @pytest.mark.parametrize(("count", "continued"), [(5, True), (4, False)])
 def test_five_steps_without_a_writer_are_progress(count: int, continued: bool) -> None:
     """Other ranks take fewer before they wait for the failed one. A step that several ranks print is one."""

@@ -29,7 +29,7 @@ def expand_numbers(text: str) -> list[int]:
 
     try:
         return sorted(int(number) for number in RangeSet(text))
-    except RangeSetException:
+    except (RangeSetException, ValueError):  # ValueError: a range of five numbers or more
         return []
 
 

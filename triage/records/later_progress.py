@@ -47,7 +47,7 @@ def read_sequel(text: Text, lines: Sequence[Line], origin: Origin, writer: str) 
     behind = itertools.chain([first] if first else [], own)
     if not is_named:
         early = list(itertools.islice(behind, _NEAR))
-        if _begins_earlier(early, origin):
+        if _begins_earlier(text, lines[0], early, origin):
             return Sequel(ends_writer=True)
         behind = itertools.chain(early, behind)
     return Sequel(
@@ -109,10 +109,19 @@ def _last_step_before(text: Text, first: Line, origin: Origin, writer: str) -> i
     return next((step for step in steps if step is not None), None)
 
 
-def _begins_earlier(behind: Sequence[ParsedLine], origin: Origin) -> bool:
-    """Whether the log goes on at an earlier time: several logs stand one after another."""
-    when = next((parsed.origin.time for parsed in behind if parsed.origin.time is not None), None)
-    return when is not None and origin.time is not None and when < origin.time - _LATE
+def _begins_earlier(text: Text, first: Line, behind: Sequence[ParsedLine], origin: Origin) -> bool:
+    """Whether the log goes on at an earlier time: several logs stand one after another.
+
+    A collector and the program that it reads may be in different time zones. So the time of a line behind is compared
+    with that of the nearest line of the same form before, where there is one.
+    """
+    later = next((parsed for parsed in behind if parsed.origin.time is not None), None)
+    if later is None:
+        return False
+    before = itertools.islice(text.lines_before(first.offset, REACH >> 3), _NEAR)
+    times = (line.parsed.origin.time for line in before if line.parsed.layers == later.layers)
+    since = next((time for time in times if time is not None), origin.time)
+    return since is not None and later.origin.time is not None and later.origin.time < since - _LATE
 
 
 def _is_progress(text: str) -> bool:
