@@ -71,6 +71,16 @@ def test_nothing_proves_the_end_of_a_job_without_lines() -> None:
     assert not Completion().is_proved
 
 
+@pytest.mark.parametrize(("seconds", "is_proved"), [(-1.0, True), (0.0, False), (1.0, False), (None, False)])
+def test_older_lines_below_the_end_do_not_void_it(seconds: float | None, is_proved: bool) -> None:
+    """Where logs stand one after another, a line below the end may be older; without a time it counts as later."""
+    activities = make_activities(("a", None, 8, ""), ("a", None, None, "program"), ("a", None, 9, ""))
+    (_, first), (_, end), (_, below) = activities
+    time = None if seconds is None else 100.0 + seconds
+    ordered = [first, replace(end, origin=Origin(time=100.0)), replace(below, origin=Origin(time=time))]
+    assert find_completion([("a", each) for each in ordered], JobMap()).is_proved is is_proved
+
+
 @pytest.mark.parametrize(("writers", "is_valid"), [(("a", "a"), False), (("a", "b"), True), (("a", ""), False)])
 def test_only_steps_of_another_writer_leave_an_end_valid(writers: tuple[str, str], *, is_valid: bool) -> None:
     """Where neither line names its rank, their labels tell the writers apart, if both have one."""
@@ -122,6 +132,21 @@ def test_ends_without_ranks_count_once_for_each_rank(texts: list[str], is_proved
     job.sizes.add(3)
     for rank in (0, 2):
         job.learn("a", Origin(rank=rank))
+    assert find_completion(activities, job).is_proved is is_proved
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "is_proved"), [(2, 1, True), (1, 1, False), (3, 1, False), (2, 0, False), (0, 3, True)]
+)
+def test_ends_of_logs_that_stand_one_after_another_count(earlier: int, later: int, is_proved: bool) -> None:
+    """Ends before training count too, if another log follows them: not where all ranks had ended, as in another run."""
+    end = Activity(Origin(), 0, "", None, True, completion="program", end_text="training finished")
+    steps = [Activity(Origin(), 0, "", step, False) for step in (1, 2, 3)]
+    ranked = Activity(Origin(rank=0), 0, "", None, False)
+    ordered = [ranked, *steps, *[end] * earlier, *steps, *[end] * later]
+    job = JobMap()
+    job.sizes.add(3)
+    activities = [("a", replace(each, offset=offset)) for offset, each in enumerate(ordered)]
     assert find_completion(activities, job).is_proved is is_proved
 
 

@@ -110,6 +110,12 @@ def test_a_recorded_traceback_is_its_rank_s() -> None:
     assert "ValueError" not in message.text
 
 
+def test_a_time_that_does_not_exist_is_none() -> None:
+    """A damaged table with month 36 has its exits, without a time."""
+    [fact] = exits(table(root=entry(0, 0, 0, "1 (pid: 18)")).replace("2026-11-21", "2026-36-21"))
+    assert fact.origin.time is None
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [

@@ -100,16 +100,24 @@ def _valid_completions(activities: Iterable[tuple[str, Activity]]) -> Iterator[t
 
 
 def _trains_after(entries: Sequence[Activity], number: int) -> bool:
-    """Whether the writer of an entry, or for a launcher any writer, goes on to train after it."""
+    """Whether the writer of an entry, or for a launcher any writer, goes on to train after it.
+
+    Where logs stand one after another in a file, lines further down may be older.
+    """
     end = entries[number]
     steps = [
-        (place > number, entry.step)
+        (place > number and not _is_older(entry, end), entry.step)
         for place, entry in enumerate(entries)
         if entry.step is not None and not entry.action and (end.completion == "job" or _may_be_of(end, entry))
     ]
     latest = max((step for is_later, step in steps if not is_later), default=-1)
     later = {step for is_later, step in steps if is_later and step != latest}
     return len(later) > _MOST_LATER_STEPS or any(step > latest for step in later)
+
+
+def _is_older(entry: Activity, end: Activity) -> bool:
+    time, ended = entry.origin.time, end.origin.time
+    return time is not None and ended is not None and time < ended
 
 
 def _may_be_of(end: Activity, entry: Activity) -> bool:
@@ -134,11 +142,17 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
 def _has_end_of_each(
     lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]], job: JobMap
 ) -> bool:
-    """Whether lines that name no rank say the same end as often as there are ranks; copies of a file do not count."""
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for source, activity in lines:
-        if activity.completion == "program" and activity.origin.rank is None:
-            counts[activity.end_text][source] += 1
+    """Whether lines that name no rank say the same end as often as there are ranks; copies of a file do not count.
+
+    Where logs stand one after another, training follows all ends but those of the last log. If all ranks had ended
+    before that training, it would be another run.
+    """
+    size = job.world_size()
+    counts, earlier = _count_ends(lines), _count_ends(activities)
+    for text, by_source in counts.items():
+        for source, count in by_source.items():
+            if size is not None and earlier[text][source] - count < size:
+                by_source[source] = earlier[text][source]
     ranks: dict[str, set[int]] = defaultdict(set)
     hosts: dict[str, set[str]] = defaultdict(set)
     for source, activity in activities:
@@ -147,9 +161,17 @@ def _has_end_of_each(
         if host := activity.origin.host or _host_of(source, job):
             hosts[source].add(short_host(host))
     places = {source: _Places(ranks[source], hosts[source]) for by_source in counts.values() for source in by_source}
-    size = job.world_size()
     most = max((_count_without_copies(by_source, places) for by_source in counts.values()), default=0)
     return size is not None and most >= max(size, _FEWEST_RANKS)
+
+
+def _count_ends(lines: Iterable[tuple[str, Activity]]) -> dict[str, Counter[str]]:
+    """Return how often each source says an end that names no rank, by the text of the end."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for source, activity in lines:
+        if activity.completion == "program" and activity.origin.rank is None:
+            counts[activity.end_text][source] += 1
+    return counts
 
 
 def _count_without_copies(by_source: Counter[str], places: Mapping[str, _Places]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion
+from triage.diagnose.other_programs import name_other_program
 from triage.diagnose.survival import Progress, find_progress, is_outlived, why_survived
 from triage.evidence.inference import LASTING
 from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail, Origin
@@ -79,7 +80,7 @@ class Outcome:
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
-        if is_weak and self.is_success and not self.follows_end(fact):
+        if is_weak and self.is_success and (not self.follows_end(fact) or name_other_program(fact)):
             return "the job ended well, as other lines show"
         may_have_ended = self._ended_by_exception(fact.origin.rank)
         if fact.origin.attempt == self.attempt:

@@ -36,6 +36,7 @@ from triage.records import (
 )
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import build_blocks
+from triage.records.earlier_ends import find_earlier_ends, find_last_end
 from triage.records.host_order_lines import find_host_orders
 from triage.records.sections import read_section_ends
 from triage.records.text import Line, Text
@@ -375,6 +376,11 @@ def _read_activity(
         start = max(0, end - len(scan.tail))
         before = read_activity(read(start, end - start), start, year, layout)
         earlier = sorted([*before, *earlier], key=lambda activity: activity.offset)
+    if tail_start > 0 and not has_one_writer:
+        if len(writers) > 1 and not any(each.end_text for each in tail):
+            earlier = [*earlier, *find_last_end(read, tail_start, len(writers), year, layout)]
+        ends = find_earlier_ends(read, scan.size, [*earlier, *tail], year, layout)
+        earlier = sorted([*ends, *earlier], key=lambda activity: activity.offset)
     return head, tail, earlier
 
 

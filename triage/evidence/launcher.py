@@ -14,7 +14,7 @@ from triage.base.lazy_re import lazy_re
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
-from triage.ranks.timestamps import match_time_zone
+from triage.ranks.timestamps import ISO, epoch_seconds, match_time_zone
 
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
 # What `@record` saved belongs to the process, not to the launcher that quotes it.
@@ -23,7 +23,7 @@ _RANK = lazy_re(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
 _EXIT = lazy_re(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
 _HOST = lazy_re(r"host\s+: (\S+)")
 _ZONE = 1200  # seconds; the table is printed soon after the failures, so more is another time zone
-_TIME = lazy_re(r"time\s+: (\d{4})-(\d\d)-(\d\d)_(\d\d):(\d\d):(\d\d)")
+_TIME = lazy_re(rf"time\s+: {ISO}")
 _FAILED = lazy_re(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
 _STOPPED = lazy_re(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
 _SRUN = lazy_re(
@@ -118,7 +118,7 @@ def _quoted_exceptions(block: Block, entry: str, origin: Origin) -> list[Evidenc
 
 
 def _parse_entry(block: Block, text: str, *, is_first: bool = False) -> list[Evidence]:
-    exit_, rank, host, time = _EXIT.search(text), _RANK.search(text), _HOST.search(text), _TIME.search(text)
+    exit_, rank, host = _EXIT.search(text), _RANK.search(text), _HOST.search(text)
     if exit_ is None:
         return []
     origin = dataclasses.replace(
@@ -127,7 +127,7 @@ def _parse_entry(block: Block, text: str, *, is_first: bool = False) -> list[Evi
         local_rank=int(rank[2]) if rank else None,
         host=host[1] if host and host[1] != "localhost" else None,
         pid=int(exit_[2]),
-        time=_in_zone_of_block(_seconds(time), block) if time else block.origin.time,
+        time=_read_time(text, block),
     )
     return [_make_exit(block, origin, int(exit_[1]), exit_[3] or "", pid=origin.pid, first_observed=is_first)]
 
@@ -150,14 +150,12 @@ def _signal_name(code: int) -> str:
         return ""
 
 
-def _seconds(match: re.Match[str]) -> float:
-    import calendar
-
-    return float(calendar.timegm((*(int(part) for part in match.groups()), 0, 0, 0)))
-
-
-def _in_zone_of_block(local: float, block: Block) -> float:
-    """Return the time of a table, which is in the host's zone, in the zone of the time before its line, if any."""
+def _read_time(entry: str, block: Block) -> float | None:
+    """Return the time of an entry, which is in the host's zone, in the zone of the time before its line, if any."""
+    match = _TIME.search(entry)
+    local = epoch_seconds(match, 1970) if match else None
+    if local is None:
+        return block.origin.time
     if not block.has_own_time or block.origin.time is None or abs(block.origin.time - local) < _ZONE:
         return local
     return match_time_zone(local, block.origin.time)

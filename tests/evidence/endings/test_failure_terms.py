@@ -58,6 +58,8 @@ def test_terms_count(line: str) -> None:
         "restarting failed container pytorch",
         "see `FATAL: map is old` in the notes",
         "will raise an error in 3.0 (DeprecationWarning)",
+        "Running this sequence through the model will result in indexing errors",
+        "two writers of one file may lead to a corrupted index",
     ],
 )
 def test_terms_are_taken_back(line: str) -> None:

@@ -40,6 +40,11 @@ _NEGATION = lazy_re(
     r"may|might|can|could|would|will|should|in case of|due to possible|avoid|ignore[sd]?|ignoring|"
     r"skip(?:ped|ping)?|handled|recovered from|nicht|max|max_?|fewer)\b)[ :=]{1,3}(?:\w+ ){0,2})$"
 )
+# What may come is no failure yet: `will result in indexing errors`.
+_FORECAST = lazy_re(
+    r"(?i)\b(?:will|would|may|might|can|could) (?:result in|lead to|end in|cause|produce|trigger|raise|give)\b"
+    r"[^.;:]{0,40}$"
+)
 _SETTING = lazy_re(r"[A-Za-z]_\w{1,60}[\"']?\s?[:=]\s?[\"']?$")
 _ZERO = lazy_re(
     r"(?i)^(?:[ \w]{0,16})?\s*(?:(?:[:=]|\bis\b|\bare\b)\s*\(?(?:no|false|ok|\[\]|\{\}|''|\"\"|-)|"
@@ -123,6 +128,12 @@ def _find_term(text: str) -> str:
         if match["cjk"]:
             if not (_CJK_NONE_BEFORE.search(before) or _CJK_NONE_BEHIND.match(behind)):
                 return match["cjk"]
-        elif not (_NEGATION.search(before) or _SETTING.search(before) or _ZERO.match(behind) or _RATE.match(behind)):
+        elif not (
+            _NEGATION.search(before)
+            or _FORECAST.search(before)
+            or _SETTING.search(before)
+            or _ZERO.match(behind)
+            or _RATE.match(behind)
+        ):
             return match["term"]
     return ""

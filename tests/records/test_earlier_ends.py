@@ -1,0 +1,72 @@
+"""triage.records.earlier_ends"""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.ranks.layouts import PLAIN
+from triage.records.activity import SEARCHED_BYTES, read_activity
+from triage.records.earlier_ends import BYTES_PER_WRITER, find_earlier_ends, find_last_end
+
+
+def find_ranks(data: bytes, last: bytes) -> list[int | None]:
+    """Return the ranks of the earlier ends of a file, whose last lines are given."""
+    known = read_activity(last, len(data) - len(last), 2026, whole=True)
+    found = find_earlier_ends(lambda start, length: data[start : start + length], len(data), known, 2026, PLAIN)
+    assert all(data[each.offset :].startswith(b"[rank%d]" % (each.origin.rank or 0)) for each in found)
+    return [each.origin.rank for each in found]
+
+
+def make_end(rank: int, text: str = "training finished after 9 steps") -> bytes:
+    return f"[rank{rank}]: {text}, took {rank + 10} s\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "is_found"),
+    [
+        ("training finished after 8 steps", True),
+        ("Training finished after 9 steps", False),
+        ("training finished", False),
+        ("training not finished after 9 steps", False),
+    ],
+)
+def test_the_same_end_is_found_whatever_its_numbers(text: str, is_found: bool) -> None:
+    """Another rank's line counts if it is the same text but for the numbers; the last lines are not given again."""
+    last = make_end(3)
+    data = make_end(1, text) + b"[rank2]: step 8\n" * 9 + last
+    assert find_ranks(data, last) == ([1] if is_found else [])
+
+
+@pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 7, 3 << 20])
+def test_lines_are_found_where_chunks_meet(size: int) -> None:
+    """All lines are found once, in file order, wherever the chunks begin."""
+    last = make_end(9)
+    data = b"".join(make_end(rank) + b"x" * (size // 4) + b"\n" for rank in range(8)) + last
+    assert find_ranks(data, last) == list(range(8))
+
+
+@pytest.mark.parametrize(("before", "is_found"), [(0, True), (200, False)])
+def test_so_many_bytes_are_searched(before: int, is_found: bool) -> None:
+    """What stands further back than SEARCHED_BYTES is not read."""
+    last = make_end(9)
+    first = make_end(1)
+    filling = SEARCHED_BYTES - len(first) - len(last) + before
+    data = first + b"x\n" * (filling // 2) + last
+    assert find_ranks(data, last) == ([1] if is_found else [])
+
+
+def test_nothing_is_read_without_an_end() -> None:
+    """Where the last lines say no end, the file is not read."""
+
+    def read(start: int, length: int) -> bytes:
+        raise AssertionError((start, length))
+
+    assert find_earlier_ends(read, 1 << 20, read_activity(b"[rank1]: step 4\n", 99, 2026), 2026, PLAIN) == []
+
+
+@pytest.mark.parametrize(("filling", "is_found"), [(2 * BYTES_PER_WRITER - 200, True), (2 * BYTES_PER_WRITER, False)])
+def test_the_last_end_may_stand_before_the_last_lines(filling: int, is_found: bool) -> None:
+    """The last end is found behind others and behind what only sounds like one, so many bytes back for each writer."""
+    data = make_end(1) + make_end(2) + b"[rank1]: shard done\n" + b"[rank1]: w\n" * (filling // 11)
+    found = find_last_end(lambda start, length: data[start : start + length], len(data), 2, 2026, PLAIN)
+    assert [each.origin.rank for each in found] == ([2] if is_found else [])
