@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
+from random import Random
 
 import pytest
 
@@ -11,15 +14,18 @@ from tests.fuzz.mutation import mutate
 from tests.fuzz.seeds import FINDINGS, list_findings, list_seeds
 
 MUTATIONS = 200
-SECONDS = 20.0
-"""Processor time that no input of a few kilobytes may take: the bound is for what hangs, not for what is slow."""
+SECONDS, SECONDS_OF_RUN = 20.0, 2.0
+"""Processor time that no input of a few kilobytes may take, and none with one of RUNS: the first is for what hangs, the
+second for patterns whose time grows with the square of a run. Good ones take a hundredth of a second.
+"""
+RUNS = (b"9" * 5000, b"9" * 400, "²".encode(), "٣".encode(), b"a_" * 2500, b"-" * 5000, b"a." * 2500, b" " * 5000)
 
 
-def replay(harness: Harness, data: bytes) -> None:
+def replay(harness: Harness, data: bytes, seconds: float = SECONDS) -> None:
     """Run an input, and refuse one that takes long."""
     started = time.thread_time()
     harness.run(data)
-    assert time.thread_time() - started < SECONDS
+    assert time.thread_time() - started < seconds
 
 
 @pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
@@ -29,6 +35,16 @@ def test_seeds_and_mutations(harness: Harness) -> None:
     assert len(seeds) >= 4
     for data in (b"", *list_findings(harness.name), *seeds, *mutate(seeds, harness.tokens, MUTATIONS, seed=23)):
         replay(harness, data)
+
+
+@pytest.mark.parametrize("harness", HARNESSES, ids=lambda harness: harness.name)
+def test_long_runs_in_place_of_numbers(harness: Harness) -> None:
+    """Thousands of digits, digits that are not ASCII and endless words break nothing and take no long time."""
+    random = Random(f"{harness.name} 5000")
+    for data in list_seeds(harness):
+        numbers = list(re.finditer(rb"\d+", data))
+        for match, run in itertools.product(random.sample(numbers, min(2, len(numbers))), RUNS):
+            replay(harness, data[: match.start()] + run + data[match.end() :], seconds=SECONDS_OF_RUN)
 
 
 def test_findings_have_a_harness() -> None:

@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from triage.base.lazy_re import lazy_re
 from triage.catalog.model import Catalog, Signature
 
-_BOUND = lazy_re(r"(==|!=|<=|>=|<|>)\s*(\d+(?:\.\d+)*)")
-_NUMBERS = lazy_re(r"\d+(?:\.\d+)*")
+_BOUND = lazy_re(r"(==|!=|<=|>=|<|>)\s*(\d{1,18}(?:\.\d{1,18})*)")
+_NUMBERS = lazy_re(r"\d{1,18}(?:\.\d{1,18})*")
 
 
 def restrict_to_versions(catalog: Catalog, versions: Mapping[str, Collection[str]]) -> Catalog:

@@ -224,7 +224,9 @@ def unknown_candidates(groups: Mapping[str, Sequence[Evidence]]) -> list[Candida
 def blamed(candidate: Candidate) -> None:
     """The text names the rank at fault (`blames` in the signature)."""
     name = (candidate.signature.blames if candidate.signature else None) or ""
-    ranks = sorted({int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d+", value)})
+    ranks = sorted(
+        {int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d{1,18}", value)}
+    )
     if ranks:
         candidate.suspects = tuple(ranks)
         if not candidate.is_inferred:
@@ -232,7 +234,7 @@ def blamed(candidate: Candidate) -> None:
 
 
 _RUNNING = lazy_re(
-    r"Rank (\d+) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)"
+    r"Rank (\d{1,18}) is running (?:inconsistent )?collective: CollectiveFingerPrint\((.*?)\)"
     r"(?=, but Rank|\. ?Collectives differ|$)",
     re.S,
 )

@@ -16,8 +16,8 @@ from triage.model import Evidence, ExitDetail, RankBasis
 from triage.ranks.identity import JobMap, short_host
 
 _KILL = lazy_re(
-    r"(?:Out of memory|cgroup out of memory): Kill(?:ed)? process (?P<pid>\d+) \((?P<name>[^)]*)\)"
-    r"|oom-kill:.*?\btask=(?P<task>[^,\s]+),pid=(?P<task_pid>\d+)"
+    r"(?:Out of memory|cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,18}) \((?P<name>[^)]*)\)"
+    r"|oom-kill:.*?\btask=(?P<task>[^,\s]+),pid=(?P<task_pid>\d{1,18})"
 )
 # What the kernel calls a rank: Python's name, the one that torch gives its main thread, the names that Ray gives.
 _RANK = lazy_re(r"python[\d.]*$|pt_main_thread|ray::")

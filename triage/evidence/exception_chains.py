@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.records.tracebacks import CHAINS
 
-FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d{1,18})(?:, in (?P<function>.+))?')
 # Exceptions that only wrap or repeat another one, or an order to end.
 WRAPPER_TYPES = frozenset(
     (

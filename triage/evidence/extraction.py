@@ -52,7 +52,7 @@ _YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
 _ADDRESS = lazy_re(
     r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
 )
-_COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+).*?ran for (\d+) milliseconds", re.S)
+_COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+).*?ran for (\d{1,18}) milliseconds", re.S)
 # Name, what a text must hold in lower case, and where the version stands.
 _VERSIONS = (
     ("nccl", ("nccl version",), lazy_re(r"NCCL version (\d+(?:\.\d+)+)")),

@@ -15,11 +15,11 @@ from triage.model.diagnosis import Severity
 from triage.sources.environment_dumps import csv_columns
 
 _GPU_ROW = lazy_re(
-    r"^\| +(?P<index>\d+) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
+    r"^\| +(?P<index>\d{1,18}) +\S.*\| +(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)"
     r" +\S+ +\| +(?P<ecc>\d+|N/A|Off|ERR!) +\|"
 )
 _SENSORS = lazy_re(r"^\| *(?:ERR!|\S+ +ERR!|.*\bUnknown Error\b)")
-_NPU_ROW = lazy_re(r"^\| *(?P<index>\d+)(?: +\d+)? +(?P<name>\S+) +\| *(?P<health>[A-Za-z]+) +\|")
+_NPU_ROW = lazy_re(r"^\| *(?P<index>\d{1,18})(?: +\d+)? +(?P<name>\S+) +\| *(?P<health>[A-Za-z]+) +\|")
 _NPU_BUS = lazy_re(r"^\| *\d+(?: +\d+)? +\| *(?P<bus>[0-9A-Fa-f]{4}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d) +\|")
 _GPU_HEAD = lazy_re(r"^GPU (?P<bus>[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)$")
 _LOST = lazy_re(

@@ -19,27 +19,32 @@ from triage.ranks.timestamps import ISO, epoch_seconds, match_time_zone
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
 # What `@record` saved belongs to the process, not to the launcher that quotes it.
 _QUOTED = lazy_re(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=^[-=]{20}|^\[\d+\]:|\Z)", re.M | re.S)
-_RANK = lazy_re(r"rank\s+: (\d+) \(local_rank: (\d+)\)")
-_EXIT = lazy_re(r"exitcode\s+: (-?\d+) \(pid: (\d+)\)(?:\s+\((SIG\w+)\))?")
+_RANK = lazy_re(r"rank\s+: (\d{1,18}) \(local_rank: (\d{1,18})\)")
+_EXIT = lazy_re(r"exitcode\s+: (-?\d{1,18}) \(pid: (\d{1,18})\)(?:\s+\((SIG\w+)\))?")
 _HOST = lazy_re(r"host\s+: (\S+)")
 _ZONE = 1200  # seconds; the table is printed soon after the failures, so more is another time zone
 _TIME = lazy_re(rf"time\s+: {ISO}")
-_FAILED = lazy_re(r"failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)")
-_STOPPED = lazy_re(r"Sending process (\d+) closing signal (SIG\w+)|Terminating process (\d+) via signal (SIG\w+)")
+_FAILED = lazy_re(r"failed \(exitcode: (-?\d{1,18})\) local_rank: (\d{1,18}) \(pid: (\d{1,18})\)")
+_STOPPED = lazy_re(
+    r"Sending process (\d{1,18}) closing signal (SIG\w+)|Terminating process (\d{1,18}) via signal (SIG\w+)"
+)
 _SRUN = lazy_re(
     r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): "
-    r"(?:Exited with exit code (?P<code>\d+)"
+    r"(?:Exited with exit code (?P<code>\d{1,18})"
     r"|(?P<how>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
 _OTHERS = lazy_re(
-    r"(?:--local_rank=(?P<local>\d+)\b.*|\blaunch\.py:\d+.*)exits? with return code = (?P<code>-?\d+)"
-    r"|(?P<host>\S+): rank (?P<rank>\d+) "
-    r"(?:exited with code (?P<exit>\d+)|died from signal (?P<signal>\d+))"
+    r"(?:--local_rank=(?P<local>\d{1,18})\b.*|\blaunch\.py:\d+.*)exits? with return code = (?P<code>-?\d{1,18})"
+    r"|(?<!\S)(?P<host>\S{1,255}): rank (?P<rank>\d{1,18}) "
+    r"(?:exited with code (?P<exit>\d{1,18})|died from signal (?P<signal>\d{1,18}))"
 )
 _MPI = lazy_re(
-    r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+    r"process rank (?P<rank>\d{1,18}) with PID (?P<pid>\d{1,18}) on node (?P<host>\S+) "
+    r"exited on signal (?P<signal>\d{1,18})"
 )
-_MPI_EXIT = lazy_re(r"Process name: \[(?:\[\d+,\d+\]|[\w.@-]{1,200}),\s?(?P<rank>\d+)\] Exit code:\s+(?P<code>-?\d+)")
+_MPI_EXIT = lazy_re(
+    r"Process name: \[(?:\[\d+,\d+\]|[\w.@-]{1,200}),\s?(?P<rank>\d{1,18})\] Exit code:\s+(?P<code>-?\d{1,18})"
+)
 # Horovod names processes by rank, in elastic jobs by host and local rank; what ends by SIGTERM, it stopped itself.
 _HOROVOD = lazy_re(
     r"^(?:Process name: |Process )(?:(?P<rank>\d{1,7})|(?P<host>[\w.-]{1,80})\[(?P<local>\d{1,4})\])"
@@ -47,9 +52,9 @@ _HOROVOD = lazy_re(
 )
 # Open MPI and its runtimes; MPICH, Intel MPI and MVAPICH.
 _MPI_ABORT = lazy_re(
-    r"MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator MPI[_ ]COMM[_ ]WORLD\b"
-    r"(?:.*?\b[Ee]rrorcode:? (?P<code>\d+))?"
-    r"|MPI_Abort\(MPI_COMM_WORLD, (?P<argument>\d+)\) - process (?P<process>\d+)"
+    r"MPI_ABORT was invoked on rank (?P<rank>\d{1,18}) in communicator MPI[_ ]COMM[_ ]WORLD\b"
+    r"(?:.*?\b[Ee]rrorcode:? (?P<code>\d{1,18}))?"
+    r"|MPI_Abort\(MPI_COMM_WORLD, (?P<argument>\d{1,18})\) - process (?P<process>\d{1,18})"
 )
 # MPICH's hydra.
 _HYDRA = lazy_re(r"= +PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +EXIT CODE: (?P<code>\d{1,5})\b")

@@ -46,20 +46,23 @@ COMPONENTS: tuple[tuple[str, str, re.Pattern[str]], ...] = (
     ("glibc", "message", lazy_re(r"double free|corrupted|malloc\(\)|free\(\): |munmap_chunk|stack smashing")),
 )
 _FIELDS = (
-    lazy_re(r"\bXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d+)(?:, pid=(?P<pid>\d+))?"),
-    lazy_re(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d+)"),
+    lazy_re(r"\bXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<xid>\d{1,18})(?:, pid=(?P<pid>\d{1,18}))?"),
+    lazy_re(r"SXid \((?:PCI:)?(?P<busid>[\da-fA-F:.]+)\): (?P<sxid>\d{1,18})"),
     lazy_re(r"\b(?P<code>E[A-Z0-9]\d{4})\b"),
-    lazy_re(r"(?P<file>\w[\w/.]*\.(?:cc|cu|h|cpp)):(?P<line>\d+)"),
-    lazy_re(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d+)"),
-    lazy_re(r"\[(?P<pid>\d+)\](?:: segfault at| general protection fault| trap )"),
-    lazy_re(r"\btask [^\n]{1,40}?:(?P<pid>\d+) blocked for more than"),
-    lazy_re(r"[Nn]ode failure on (?P<node>[\w.\[\],-]*[\w\]])|(?P<down>\S+) not responding, setting DOWN"),
-    lazy_re(r"soft lockup.*\[[^\]]+:(?P<pid>\d+)\]"),
-    lazy_re(r"page fault \([^\n]{1,80}for process \S{1,40} pid (?P<pid>\d+)"),
-    lazy_re(r"GPU HANG: ecode [^\n]{1,60} \[(?P<pid>\d+)\]"),
-    lazy_re(r"\S\[(?P<pid>\d+)\] context reset due to GPU hang"),
+    lazy_re(r"(?P<file>\b\w[\w/.]{0,200}\.(?:cc|cu|h|cpp)):(?P<line>\d{1,18})"),
+    lazy_re(r"(?:Killed process|task=\S+,pid=) ?(?P<pid>\d{1,18})"),
+    lazy_re(r"\[(?P<pid>\d{1,18})\](?:: segfault at| general protection fault| trap )"),
+    lazy_re(r"\btask [^\n]{1,40}?:(?P<pid>\d{1,18}) blocked for more than"),
+    lazy_re(
+        r"[Nn]ode failure on (?P<node>[\w.\[\],-]{0,2000}[\w\]])"
+        r"|(?<!\S)(?P<down>\S{1,2000}) not responding, setting DOWN"
+    ),
+    lazy_re(r"soft lockup.*\[[^\]]+:(?P<pid>\d{1,18})\]"),
+    lazy_re(r"page fault \([^\n]{1,80}for process \S{1,40} pid (?P<pid>\d{1,18})"),
+    lazy_re(r"GPU HANG: ecode [^\n]{1,60} \[(?P<pid>\d{1,18})\]"),
+    lazy_re(r"\S\[(?P<pid>\d{1,18})\] context reset due to GPU hang"),
 )
-_CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d+)")
+_CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d{1,18})")
 
 
 def extract(block: Block) -> list[Evidence]:

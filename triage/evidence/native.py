@@ -12,7 +12,7 @@ from triage.evidence.exception_chains import FRAME
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, CrashDetail, Evidence
 
-_FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+) in (?P<function>.+)')
+_FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,18}) in (?P<function>.+)')
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",

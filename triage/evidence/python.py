@@ -25,8 +25,8 @@ from triage.records.tracebacks import CHAINS, HEADER, is_exception, measure_marg
 _LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
 # torch.distributed.checkpoint quotes the traceback of every failed rank: `Traceback (most recent call last): (RANK 0)`
-_NAMED = lazy_re(r"\(RANK (\d+)\)")
-_SPAWN = lazy_re(r"-- Process (\d+) terminated with the following error")
+_NAMED = lazy_re(r"\(RANK (\d{1,18})\)")
+_SPAWN = lazy_re(r"-- Process (\d{1,18}) terminated with the following error")
 # Ray raises the exception of a worker again in its driver; the line above says whose it was.
 _RAY_TASK = lazy_re(r"\bray::[^\n(]{1,120}\(\)? ?\(?pid=(?P<pid>\d{1,7})(?:, ip=(?P<ip>[\d.]{7,15}|[\da-f:]{3,39}))?")
 _RAY_ACTOR = lazy_re(

@@ -59,13 +59,13 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         "torchrun log directory",
         "torch 1.9",
         ("none_k2j/attempt_1/3/stderr.log",),
-        r"attempt_(?P<attempt>\d+)/(?P<local_rank>\d+)/(?:(?P<stream>stdout|stderr)|error)",
+        r"attempt_(?P<attempt>\d{1,18})/(?P<local_rank>\d{1,18})/(?:(?P<stream>stdout|stderr)|error)",
     ),
     _file_naming(
         "Kubernetes pod directory",
         "Kubernetes 1.14",
         ("ml_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log",),
-        r"(?:^|/)[a-z0-9-]+_(?P<host>[a-z0-9.-]+)_[0-9a-f-]{8,36}/[a-z0-9.-]+/(?P<attempt>\d+)\.log",
+        r"(?:^|/)[a-z0-9-]+_(?P<host>[a-z0-9.-]+)_[0-9a-f-]{8,36}/[a-z0-9.-]+/(?P<attempt>\d{1,18})\.log",
     ),
     _file_naming(
         "Kubernetes container file",
@@ -83,13 +83,13 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         "plog of the host",
         "CANN 5",
         ("debug/plog/plog-271_20261121030745372.log",),
-        r"(?:^|/)plog-(?P<pid>\d+)_\d{14,20}\.log",
+        r"(?:^|/)plog-(?P<pid>\d{1,18})_\d{14,20}\.log",
     ),
     _file_naming(
         "plog of the device",
         "CANN 5",
         ("debug/device-0/device-271_20261121030745372.log",),
-        r"(?:^|/)device-\d+/device-(?P<pid>\d+)_\d{14,20}\.log",
+        r"(?:^|/)device-\d+/device-(?P<pid>\d{1,18})_\d{14,20}\.log",
     ),
     _file_naming(
         "NCCL_DEBUG_FILE with %h and %p",
@@ -110,27 +110,27 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         "Ray worker",
         "Ray 1.0",
         (f"worker-{'0a' * 28}-01000000-412.err", f"python-core-worker-{'0a' * 28}_412.log"),
-        r"(?:^|/)(?:worker-[0-9a-f]{40,56}-[0-9a-f]{8}-|python-core-worker-[0-9a-f]{40,56}_)(?P<pid>\d+)\.(?:out|err|"
+        r"(?:^|/)(?:worker-[0-9a-f]{40,56}-[0-9a-f]{8}-|python-core-worker-[0-9a-f]{40,56}_)(?P<pid>\d{1,18})\.(?:out|err|"
         r"log)(?:\.jsonl?)?$",
     ),
     _file_naming(
         "Open MPI --output-filename",
         "Open MPI 3",
         ("1/rank.02/stderr",),
-        r"(?:^|/)rank\.(?P<rank>\d+)/(?P<stream>stdout|stderr)$",
+        r"(?:^|/)rank\.(?P<rank>\d{1,18})/(?P<stream>stdout|stderr)$",
     ),
     _file_naming(
         "local rank in the name",
         "habit",
         ("local_rank_2.log", "localrank2.log"),
-        r"(?i:local[_-]?rank[_-]?)(?P<local_rank>\d+)",
+        r"(?i:local[_-]?rank[_-]?)(?P<local_rank>\d{1,18})",
     ),
     _file_naming(
         "rank in the name",
         "habit, DeepSpeed --enable_each_rank_log",
         ("rank_12.log", "out/rank3.log", "1700000000_rank5.log"),
         r"(?<![a-zA-Z])(?i:(?<!local_)(?<!local-)(?<!lora_)(?<!lora-)(?<!low_)(?<!low-)(?:global[_-])?rank[_.-]?)"
-        r"(?P<rank>\d+)(?![\d.]*x)",
+        r"(?P<rank>\d{1,18})(?![\d.]*x)",
     ),
     # `gpu0.log` and `worker_0.log` may be anything: only folders and typical machine names are hosts.
     _file_naming(
@@ -167,7 +167,10 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         r"(?:^|/)(?P<host>[a-z0-9][a-z0-9-]*-(?:master|worker|launcher)-\d+)(?=/|\.[a-z]{1,4}$|$)",
     ),
     _file_naming(
-        "attempt in the name", "habit", ("attempt_2/train.log", "train-attempt3.log"), r"attempt[_-]?(?P<attempt>\d+)"
+        "attempt in the name",
+        "habit",
+        ("attempt_2/train.log", "train-attempt3.log"),
+        r"attempt[_-]?(?P<attempt>\d{1,18})",
     ),
     # The number of a task or of an array job: the name alone does not decide, see identity.py.
     TASK_NAMING,
@@ -179,6 +182,7 @@ _SNAPSHOT = lazy_re(
 )
 _PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t|tid \d+ comm ")
 _COMPRESSED = lazy_re(r"\.(?:gz|xz|zst|bz2)$")
+_LONGEST = 4096  # Linux's PATH_MAX; an archive may have longer names
 _NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
 
 
@@ -200,6 +204,8 @@ def parse_file_name(name: str, root: str = "") -> Origin:
     """
     above = len(root) if root and name.startswith(root) else 0
     name = remove_compression(name)
+    if len(name) > _LONGEST:
+        return Origin()
     parts: dict[str, str] = {}
     for naming in FILE_NAMINGS:
         matches = [match for match in naming.pattern.finditer(name) if match.end() > above]

@@ -169,7 +169,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "Open MPI 5",
         "[d",
         _sample("[1,{}]<stdout>: step 3"),
-        r"\[\d+,(?P<rank>\d+)\]<(?P<stream>std(?:out|err|diag))>: ",
+        r"\[\d+,(?P<rank>\d{1,18})\]<(?P<stream>std(?:out|err|diag))>: ",
         "rank",
         _blank_after_every_tag,
     ),
@@ -300,7 +300,8 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "stern 1",
         "a d date",
         _sample("train-worker-{} pytorch step 3"),
-        r"(?P<who>(?P<host>[a-z0-9](?:[a-z0-9.]*-)+(?=[a-z0-9-]*\d)[a-z0-9-]+) [a-z0-9][a-z0-9-]*)(?: |$)",
+        r"(?P<who>(?P<host>[a-z0-9](?:[a-z0-9.]{0,63}-){1,16}(?=[a-z0-9-]{0,63}\d)[a-z0-9-]{1,63}) "
+        r"[a-z0-9][a-z0-9-]*)(?: |$)",
         "who",
         _few_values,
     ),

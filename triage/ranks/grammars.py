@@ -11,7 +11,7 @@ from triage.ranks.timestamps import CTIME, GLOG, ISO, NANO, SYSLOG, TIME
 _STREAM = r"<(?P<stream>std(?:out|err|diag))>:"
 # Ray and vLLM: the inner of two names is the more specific one, so the last repetition counts.
 _WORKER = (
-    r"\((?:[^()=\n]{1,60}(?:\([^()\n]{0,60}\))? )?(?:rank=(?P<rank>\d+) )?pid=(?P<pid>\d+)"
+    r"\((?:[^()=\n]{1,60}(?:\([^()\n]{0,60}\))? )?(?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})"
     r"(?:, ip=(?P<host>[\da-f.:]+))?\)"
 )
 
@@ -59,7 +59,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             "[rank3]: Traceback (most recent call last):",
             "[rank3]:[E1121 02:38:00.123456789 ProcessGroupNCCL.cpp:607] boom",
         ),
-        r"\[rank(?P<rank>\d+)\]:(?!\d) ?",
+        r"\[rank(?P<rank>\d{1,18})\]:(?!\d) ?",
     ),
     make_grammar(
         "kubectl --prefix",
@@ -83,7 +83,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "torch 1.9",
         "[a [_",
         "[default3]:step 3",
-        r"\[(?!rank\d)[A-Za-z_]+[\w.-]*?:?(?P<local_rank>\d{1,4})\]:",
+        r"\[(?!rank\d)[A-Za-z_][\w.-]{0,80}?:?(?P<local_rank>\d{1,4})\]:",
     ),
     make_grammar(
         "SageMaker MPI",
@@ -91,7 +91,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "SageMaker 2019",
         "[d",
         "[1,mpirank:3,algo-1]<stderr>:step 3",
-        rf"\[\d+,mpirank:(?P<rank>\d+),(?P<host>[\w.-]+)\]{_STREAM}",
+        rf"\[\d+,mpirank:(?P<rank>\d{{1,18}}),(?P<host>[\w.-]+)\]{_STREAM}",
         required_text="mpirank:",
     ),
     make_grammar(
@@ -100,7 +100,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "Open MPI 1.3",
         "[d",
         "[1,2]<stderr>:step 3",
-        rf"\[\d+,(?P<rank>\d+)\]{_STREAM}",
+        rf"\[\d+,(?P<rank>\d{{1,18}})\]{_STREAM}",
         required_text="]<std",
     ),
     make_grammar(
@@ -109,7 +109,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "Open MPI 5",
         "[a [d [_",
         ("[job@1,2]<stdout>: step 3", "[1,2][node1:412]<stderr>: step 3"),
-        rf"\[[\w@.-]+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):(?:(?P<pid>\d+)|unknown)\])?{_STREAM} ?",
+        rf"\[[\w@.-]+,(?P<rank>\d{{1,18}})\](?:\[(?P<host>[\w.-]+):(?:(?P<pid>\d{{1,18}})|unknown)\])?{_STREAM} ?",
         required_text="<std",
     ),
     make_grammar(
@@ -118,7 +118,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "Open MPI 5",
         "[d",
         "[2]<stdout>: step 3",
-        rf"\[(?P<rank>\d+)\]{_STREAM} ?",
+        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM} ?",
         required_text="]<std",
     ),
     make_grammar(
@@ -183,7 +183,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "a",
         ("ERROR 09-07 01:11:09 [multiproc_executor.py:596] boom", "ERROR 02-26 09:45:37 worker_base.py:572] boom"),
         rf"(?:DEBUG|INFO|WARNING|ERROR|"
-        rf"CRITICAL) (?P<M>\d\d)-(?P<D>\d\d) {TIME}(?:\.(?P<f>\d+))? \[?[\w./-]+\.py:\d+\](?: |$)",
+        rf"CRITICAL) (?P<M>\d\d)-(?P<D>\d\d) {TIME}(?:\.(?P<f>\d{{1,18}}))? \[?[\w./-]+\.py:\d+\](?: |$)",
         required_text=".py:",
     ),
     make_grammar(
@@ -192,7 +192,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "torch_npu 2.1",
         "[a",
         "[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:3) ERR02200 DIST call hccl api failed.",
-        rf"\[(?:ERROR|WARNING)\] {ISO} \(PID:(?P<pid>-?\d+), Device:-?\d+, RankID:(?P<rank>-1|\d+)\) ",
+        rf"\[(?:ERROR|WARNING)\] {ISO} \(PID:(?P<pid>-?\d{{1,18}}), Device:-?\d+, RankID:(?P<rank>-1|\d{{1,18}})\) ",
         required_text="RankID:",
     ),
     make_grammar(
@@ -202,7 +202,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "[a",
         "[ERROR] HCCL(271,python):2026-11-21-03:07:45.372.001 [task.cc:12][41]notify wait",
         rf"\[(?:ERROR|WARNING|INFO|DEBUG|EVENT|"
-        rf"TRACE)\] ?[A-Z][A-Za-z_]+\((?P<pid>\d+),[^)]*\):{ISO} ?(?:\[[^\]]+?:\d+\] ?)?",
+        rf"TRACE)\] ?[A-Z][A-Za-z_]+\((?P<pid>\d{{1,18}}),[^)]*\):{ISO} ?(?:\[[^\]]+?:\d+\] ?)?",
         required_text="):",
     ),
     make_grammar(
@@ -214,7 +214,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             "node1:412:530 [3] NCCL INFO Channel 00 : 0[0] -> 1[1]",
             "[2026-04-22 21:34:20] node1:412:530 [0] x.cc:50 (f) NCCL WARN boom",
         ),
-        rf"(?:\[{ISO}\] )?{_HOST}:(?P<pid>\d+):\d+ \[-?\d+\] (?=(?:\S+:\d+ (?:\([^)]*\) )?)?NCCL )",
+        rf"(?:\[{ISO}\] )?{_HOST}:(?P<pid>\d{{1,18}}):\d+ \[-?\d+\] (?=(?:\S+:\d+ (?:\([^)]*\) )?)?NCCL )",
         required_text=" NCCL ",
     ),
     make_grammar(
@@ -223,7 +223,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "NCCL 2.13",
         "a d",
         "node1:412:530 NCCL CALL ncclGroupEnd()",
-        rf"{_HOST}:(?P<pid>\d+):\d+ (?=NCCL )",
+        rf"{_HOST}:(?P<pid>\d{{1,18}}):\d+ (?=NCCL )",
         required_text=" NCCL ",
     ),
     make_grammar(
@@ -252,7 +252,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             "[NeMo W 2026-11-21 03:07:45 exp_manager:299] boom",
             "[NeMo I 2026-11-21 03:07:45 rank:3 exp_manager:186] boom",
         ),
-        rf"\[NeMo [A-Z] {ISO} (?:rank:(?P<rank>\d+) )?[^\]]+\] ?",
+        rf"\[NeMo [A-Z] {ISO} (?:rank:(?P<rank>\d{{1,18}}) )?[^\]]+\] ?",
         required_text="[NeMo ",
     ),
     make_grammar(
@@ -261,7 +261,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "torch 2.4",
         "a",
         "W1121 03:07:43.356000 14670 torch/distributed/run.py:874] ",
-        rf"{GLOG} +(?P<pid>\d+) [^\]\s]+:\d+\] ?",
+        rf"{GLOG} +(?P<pid>\d{{1,18}}) [^\]\s]+:\d+\] ?",
         required_text="] ",
     ),
     make_grammar(
@@ -291,7 +291,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "BSD",
         "a",
         ("Nov 21 03:07:45 node1 train[412]: step 3", "Nov 21 03:07:45 node1 slurmd: step 3"),
-        rf"{SYSLOG} (?P<who>{_NAME} (?:(?!\d+:)[\w./@-]+(?:\[(?P<pid>\d+)\])?: ))",
+        rf"{SYSLOG} (?P<who>{_NAME} (?:(?!\d+:)[\w./@-]+(?:\[(?P<pid>\d{{1,18}})\])?: ))",
         required_text=": ",
     ),
     make_grammar(
@@ -309,7 +309,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "systemd 206",
         "date",
         "2026-11-21T03:07:45+0000 node1 train[412]: step 3",
-        rf"{ISO} (?P<who>{_NAME} [\w./@-]+\[(?P<pid>\d+)\]: )",
+        rf"{ISO} (?P<who>{_NAME} [\w./@-]+\[(?P<pid>\d{{1,18}})\]: )",
         required_text="]: ",
     ),
     make_grammar(
@@ -399,7 +399,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "logging, Lightning",
         "[a",
         ("[rank2] INFO trainer: step 3", "[rank: 2] Seed set to 42"),
-        r"\[rank(?:: |[ :=_-])?(?P<rank>\d+)\](?!:)(?: (?=  )| *)",
+        r"\[rank(?:: |[ :=_-])?(?P<rank>\d{1,18})\](?!:)(?: (?=  )| *)",
     ),
     make_grammar(
         "DeepSpeed",
@@ -407,7 +407,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "DeepSpeed 0.3",
         "[a",
         ("[INFO] [Rank 2] step=3", "[INFO] [logging.py:96:log_dist] [Rank 2] step=3"),
-        r"(?=\[(?:DEBUG|INFO|WARNING|ERROR)\] (?:\[[\w.]+:\d+:\w+\] )?\[R(?:ank|ANK) (?P<rank>\d+)\])",
+        r"(?=\[(?:DEBUG|INFO|WARNING|ERROR)\] (?:\[[\w.]+:\d+:\w+\] )?\[R(?:ank|ANK) (?P<rank>\d{1,18})\])",
         required_text="R",
     ),
     make_grammar(
@@ -416,7 +416,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "Megatron-LM 2",
         "[a",
         "[Rank 2] (after 3 iterations) memory (MB) | allocated: 1.0",
-        r"(?=\[Rank (?P<rank>\d+)\] \(after \d+ iterations\))",
+        r"(?=\[Rank (?P<rank>\d{1,18})\] \(after \d+ iterations\))",
         required_text=" iterations)",
     ),
     make_grammar(
@@ -430,8 +430,8 @@ GRAMMARS: tuple[Grammar, ...] = (
             "Process rank: 2, device: cuda:2, n_gpu: 1",
             "Process index: 2",
         ),
-        r"(?=(?:Initializing distributed: GLOBAL_RANK: |Process rank: |Process index: )(?P<rank>\d+)\b"
-        r"|LOCAL_RANK: (?P<local_rank>\d+) - CUDA_VISIBLE)",
+        r"(?=(?:Initializing distributed: GLOBAL_RANK: |Process rank: |Process index: )(?P<rank>\d{1,18})\b"
+        r"|LOCAL_RANK: (?P<local_rank>\d{1,18}) - CUDA_VISIBLE)",
         required_text=": ",
     ),
     make_grammar(

@@ -341,14 +341,18 @@ def _export_record(offset: int, length: int, read: Read) -> ParsedLine:
     fields = dict(
         line.split(b"=", 1) for line in around[begin : end if end >= 0 else None].split(b"\n") if _FIELD.match(line)
     )
-    pid = fields.get(b"_PID", b"")
-    stamp = fields.get(b"_SOURCE_REALTIME_TIMESTAMP") or fields.get(b"__REALTIME_TIMESTAMP", b"")
+    pid = _export_number(fields.get(b"_PID", b""))
+    stamp = _export_number(fields.get(b"_SOURCE_REALTIME_TIMESTAMP") or fields.get(b"__REALTIME_TIMESTAMP", b""))
     origin = Origin(
         host=fields.get(b"_HOSTNAME", b"").decode("utf-8", "replace") or None,
-        pid=int(pid) if pid.isdigit() else None,
-        time=int(stamp) / 1e6 if stamp.isdigit() else None,
+        pid=pid,
+        time=None if stamp is None else stamp / 1e6,
     )
-    return ParsedLine("", f"[{pid.decode()}]" if pid.isdigit() else "", False, ("journald export",), origin)
+    return ParsedLine("", "" if pid is None else f"[{pid}]", False, ("journald export",), origin)
+
+
+def _export_number(value: bytes) -> int | None:
+    return int(value) if value.isdigit() and len(value) < 18 else None
 
 
 def _unwrap_stamped(

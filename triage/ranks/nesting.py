@@ -27,14 +27,14 @@ _BARE_TEE = make_grammar(
 _TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",), (_BARE_TEE.name,))
 _TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)(?:[A-Za-z_][\w.-]*?:?)?\d{1,4}\]:")
 _TEE_END = lazy_re(rb"\d\]:")  # a quick check
-_TWO_RANKS = lazy_re(rb"\[rank(\d+)\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+_TWO_RANKS = lazy_re(rb"\[rank(\d{1,18})\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
 # Behind a bare number: the rank as torch tags it, as NCCL's Init lines state it, or as a greeting of the program.
 _STATED = lazy_re(
     rb"(?m)^[^\n]{0,120}?\[(\d{1,4})\]:(?:\[rank(\d{1,6})\]:|[^\n]{0,160}?\b[Rr]ank (\d{1,6}) (?:nranks|of) \d)"
 )
 _MOST = 256
 # Behind a label: torch's tag, or a program that starts the processes of a node.
-_TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d+)\]:")
+_TAGGED = lazy_re(rb"(?m)^([^\n\[]{1,60}?)\[rank(\d{1,18})\]:")
 _STARTER = lazy_re(
     rb"(?m)^([^\n]{1,60}?: ?)[^\n]{0,80}?(?:torch[./]distributed[./]"
     rb"(?:run|elastic(?!.multiprocessing.errors)|launcher)\b|\[launch\.py:\d+:\w+\])"

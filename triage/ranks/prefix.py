@@ -16,7 +16,7 @@ _MAX_LAYERS = 8
 _ONLY_OUTERMOST = "srun --label"
 # Ray prints one of several equal lines of its workers, some time after they wrote it, and counts the others.
 REPEATED_LAYER = "repeated across cluster"
-REPEATED = lazy_re(r" \[repeated (\d+)x across cluster\](?: \(Ray deduplicates .*\))?$")
+REPEATED = lazy_re(r" \[repeated (\d{1,18})x across cluster\](?: \(Ray deduplicates .*\))?$")
 
 
 @dataclass(slots=True, eq=False)  # not frozen, for speed: one is made for every line

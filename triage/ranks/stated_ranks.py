@@ -197,7 +197,8 @@ SUBJECTS: tuple[StatedForm, ...] = (
         False,
         ("[Rank 1 Error Snippet]:", "===== Rank 3 traceback =====", "--- error of rank 2 ---"),
         rf"\[{_RANK}{_TO_NUMBER}{_NUMBERS} (?i:error|failure|traceback|stack|log|output)\b[^\]\n]{{0,30}}\]"
-        rf"|[=#*-]{{3,}} ?(?i:(?:error|failure|traceback|stack) (?:of|on|in) )?{_RANK}{_TO_NUMBER}(?P<number>\d{{1,6}})"
+        r"|(?<![=#*-])[=#*-]{3,} ?(?i:(?:error|failure|traceback|stack) (?:of|on|in) )?"
+        rf"{_RANK}{_TO_NUMBER}(?P<number>\d{{1,6}})"
         r"\b[^=#*\n]{0,30}[=#*-]{3,}",
     ),
     _form(

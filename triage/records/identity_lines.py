@@ -19,20 +19,21 @@ from triage.records.text import Text
 TRIGGERS = (" - Init START", " - Init COMPLETE", "Entry-HcclCommInitRootInfo", "Rendezvous complete for")
 _RENDEZVOUS = TRIGGERS[-1]
 _NCCL_INIT = lazy_re(
-    r"comm 0x\w+ rank (\d+) nranks (\d+) cudaDev \d+.*?busId ([0-9a-fA-F]+)"
+    r"comm 0x\w+ rank (\d{1,18}) nranks (\d{1,18}) cudaDev \d+.*?busId ([0-9a-fA-F]+)"
     r"(?:.*?commId (0x\w+))?(?:.*?Init (COMPLETE))?"
 )
-_HCCL_INIT = lazy_re(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d+)\], rank\[(\d+)\]")
+_HCCL_INIT = lazy_re(r"Entry-HcclCommInitRootInfo\w*:ranks\[(\d{1,18})\], rank\[(\d{1,18})\]")
 _WORLD_OF_WORKERS = lazy_re(r"\bglobal_world_sizes=\[(\d{1,7})\b")
 _WORKERS = lazy_re(
-    r"Rendezvous complete.*?restart_count=(\d+).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]", re.S
+    r"Rendezvous complete.*?restart_count=(\d{1,18}).*?\blocal_ranks=\[([\d, ]+)\]\s.*?\bglobal_ranks=\[([\d, ]+)\]",
+    re.S,
 )
 # Launchers and scripts print the environment of a process.
 _ENVIRONMENT = lazy_re(
-    r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d+)\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d+)\b"
+    r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d{1,18})\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d{1,18})\b"
 )
 WORLD_SIZE = lazy_re(
-    r"(?i)\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d+) clients joined"
+    r"(?i)\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
 )
 # `rank 3 of 12`, behind no word that makes it the rank in a group or on a node.
 RANK_OF_WORLD = lazy_re(

@@ -13,7 +13,7 @@ from triage.records.text import Line
 
 SUMMARY = "short test summary info"
 FAILED = lazy_re(r"(?P<how>FAILED|ERROR) (?P<test>\S+?\.py(?:::.+?)?)(?: - (?P<message>.*))?$")
-PLACE = lazy_re(r"(?P<file>\S+\.py):(?P<line>\d+): (?!in )")
+PLACE = lazy_re(r"(?P<file>\S+\.py):(?P<line>\d{1,18}): (?!in )")
 _OPENS_SUMMARY = lazy_re(r"=+ short test summary info =+$")
 _SECTION = lazy_re(r"_{3,} (?:ERROR (?:at \w+ of|collecting) )?(?P<name>.+?) _{3,}$")
 _END = lazy_re(r"[=!]{3,} ")

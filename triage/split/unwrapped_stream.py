@@ -119,10 +119,10 @@ def _prefix(fields: dict[str, str]) -> str:
     stamp = fields.get("_SOURCE_REALTIME_TIMESTAMP") or fields.get("__REALTIME_TIMESTAMP", "")
     host, pid = fields.get("_HOSTNAME", ""), fields.get("_PID") or fields.get("SYSLOG_PID", "")
     name = fields.get("SYSLOG_IDENTIFIER") or fields.get("_COMM") or "unknown"
-    if not (stamp.isdigit() and len(stamp) < 18 and host[:1].isalpha() and (pid.isdigit() or name == "kernel")):
+    if not (stamp.isdecimal() and len(stamp) < 18 and host[:1].isalpha() and (pid.isdecimal() or name == "kernel")):
         return ""
     time = datetime.fromtimestamp(int(stamp) / 1e6, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f+0000")
-    process = f"[{pid}]" if pid.isdigit() and name != "kernel" else ""
+    process = f"[{pid}]" if pid.isdecimal() and name != "kernel" else ""
     return f"{time} {_NOT_IN_PREFIX.sub('-', host)} {_NOT_IN_PREFIX.sub('-', name)}{process}: "
 
 

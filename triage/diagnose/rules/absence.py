@@ -22,7 +22,7 @@ _WAITS_AT_STORE = lazy_re(
     r"clients joined|store based barrier on rank:? (?P<rank>\d{1,7})|\[(?P<fetching>\d{1,7})\] is setting up NCCL"
     r"|wait timeout after|DistStoreError: Socket Timeout"
 )
-_STORE_KEY = lazy_re(r"keys: /\S*?/(\d+)//cpu//\d+/(\d+)\b")
+_STORE_KEY = lazy_re(r"keys: /\S*?/(\d{1,18})//cpu//\d+/(\d{1,18})\b")
 _LONGEST_TEXT = 4000  # characters of a text that are searched for what a store says
 
 
