@@ -1,4 +1,4 @@
-"""Diagnose the hostile corpus at its full size, and write build/trust/hostile.json (`make hostile`).
+"""Diagnose the hostile corpus at its full size, and write bench/results/hostile.json (`make hostile`).
 
 `python bench/hostile.py [PATTERN]` takes only the classes whose name matches. Needs 4 GB below the temporary directory.
 """

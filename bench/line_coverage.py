@@ -1,4 +1,4 @@
-"""Measure how much of the packages that read and judge evidence the tests run, and write build/trust/coverage.json.
+"""Measure how much of the packages that read and judge evidence the tests run, and write bench/results/coverage.json.
 
 `python bench/line_coverage.py` (`make coverage`). Needs pytest-cov (the extra `mutate`). All tests but the slow
 ones run. Code that only runs in other processes than the tests' own is not counted.

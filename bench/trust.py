@@ -1,7 +1,7 @@
 """Collect what `make hostile fuzz drill mutate coverage` measured, and write docs/trust.md.
 
-Each of them writes build/trust/PART.json by `write_result`: {"date", "commit", ...}. `python bench/trust.py` writes the
-page from those that exist; a part that was not measured is named as such.
+Each of them writes bench/results/PART.json by `write_result`: {"date", "commit", ...}. `python bench/trust.py` writes
+the page from those that exist; a part that was not measured is named as such.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "build" / "trust"
+RESULTS = ROOT / "bench" / "results"
 PAGE = ROOT / "docs" / "trust.md"
 Result = Mapping[str, Any]
 
@@ -47,11 +47,14 @@ def write_result(part: str, result: Result, *, merge: str = "") -> Path:
 
 
 def read_commit() -> str:
-    """Return the commit that is measured, with + if files differ from it."""
+    """Return the commit that is measured, with + if files other than results differ from it."""
     git = ["git", "-C", str(ROOT)]
     commit = subprocess.run([*git, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     changes = subprocess.run(
-        [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=False
+        [*git, "status", "--porcelain", "-uno", "--", ":!bench/results", ":!docs/trust.md"],
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
     return (commit.strip() or "unknown") + ("+" if changes.strip() else "")
 

@@ -1,4 +1,4 @@
-"""`make drill`: run every drill N times and write build/trust/drill.json."""
+"""`make drill`: run every drill N times and write bench/results/drill.json."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 With FUZZ_RUNS=1000000 in the environment each ends after so many executions, if SECONDS have not passed before. Needs
 atheris (the extra `fuzz`). Each harness runs in a process of its own, with its seeds and with the corpus of earlier
 runs in build/fuzz. An input that breaks it is left in build/fuzz/findings; made small and put below tests/fuzz/findings
-it is replayed by every test run. The counts are written to build/trust/fuzz.json.
+it is replayed by every test run. The counts are written to bench/results/fuzz.json.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is written of the trials: build/trust/mutate.json, with a row for each room and all survivors."""
+"""What is written of the trials: bench/results/mutate.json, with a row for each room and all survivors."""
 
 from __future__ import annotations
 

@@ -12,9 +12,9 @@ from triage.records.earlier_ends import BYTES_PER_WRITER, find_earlier_ends, fin
 def find_ranks(data: bytes, last: bytes) -> list[int | None]:
     """Return the ranks of the earlier ends of a file, whose last lines are given."""
     known = read_activity(last, len(data) - len(last), 2026, whole=True)
-    found = find_earlier_ends(lambda start, length: data[start : start + length], len(data), known, 2026, PLAIN)
-    assert all(data[each.offset :].startswith(b"[rank%d]" % (each.origin.rank or 0)) for each in found)
-    return [each.origin.rank for each in found]
+    ends = find_earlier_ends(lambda start, length: data[start : start + length], len(data), known, 2026, PLAIN)
+    assert all(data[each.offset :].startswith(b"[rank%d]" % (each.origin.rank or 0)) for each in ends)
+    return [each.origin.rank for each in ends]
 
 
 def make_end(rank: int, text: str = "training finished after 9 steps") -> bytes:
@@ -39,7 +39,7 @@ def test_the_same_end_is_found_whatever_its_numbers(text: str, is_found: bool) -
 
 @pytest.mark.parametrize("size", [1 << 20, (1 << 20) + 7, 3 << 20])
 def test_lines_are_found_where_chunks_meet(size: int) -> None:
-    """All lines are found once, in file order, wherever the chunks begin."""
+    """All lines come once, in file order, wherever the chunks begin."""
     last = make_end(9)
     data = b"".join(make_end(rank) + b"x" * (size // 4) + b"\n" for rank in range(8)) + last
     assert find_ranks(data, last) == list(range(8))
@@ -66,7 +66,7 @@ def test_nothing_is_read_without_an_end() -> None:
 
 @pytest.mark.parametrize(("filling", "is_found"), [(2 * BYTES_PER_WRITER - 200, True), (2 * BYTES_PER_WRITER, False)])
 def test_the_last_end_may_stand_before_the_last_lines(filling: int, is_found: bool) -> None:
-    """The last end is found behind others and behind what only sounds like one, so many bytes back for each writer."""
+    """The last end stands behind others and behind what only sounds like one, so many bytes back for each writer."""
     data = make_end(1) + make_end(2) + b"[rank1]: shard done\n" + b"[rank1]: w\n" * (filling // 11)
-    found = find_last_end(lambda start, length: data[start : start + length], len(data), 2, 2026, PLAIN)
-    assert [each.origin.rank for each in found] == ([2] if is_found else [])
+    ends = find_last_end(lambda start, length: data[start : start + length], len(data), 2, 2026, PLAIN)
+    assert [each.origin.rank for each in ends] == ([2] if is_found else [])

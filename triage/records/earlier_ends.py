@@ -15,7 +15,7 @@ BYTES_PER_WRITER = 1 << 13
 _MOST_SEARCHED, _MOST_HINTS = 1 << 21, 2000
 _CHUNK = 1 << 20
 _MOST = 1 << 14
-_WORD = lazy_re(r"[A-Za-z]+")
+_LETTERS = lazy_re(r"[A-Za-z]+")
 _GAP = rb"[^A-Za-z\n]{0,24}"
 _LONGEST = 4096  # bytes of a line, with its log wrapper
 
@@ -51,18 +51,18 @@ def find_earlier_ends(
     if not patterns:
         return []
     known = {each.offset for each in last}
-    found: list[Activity] = []
+    others: list[Activity] = []
     for offset, line in _find_lines(read, size, patterns):
         activity = read_activity(line, offset, year, layout, whole=True, by_prefix=True)
-        found += [each for each in activity if each.end_text in ends and each.offset not in known]
-        if len(found) >= _MOST:
+        others += [each for each in activity if each.end_text in ends and each.offset not in known]
+        if len(others) >= _MOST:
             break
-    return found[::-1]
+    return others[::-1]
 
 
 def _pattern_of(phrase: str) -> bytes:
     """Return a pattern of the words of a phrase, with any numbers and signs between them."""
-    return _GAP.join(word.encode() for word in _WORD.findall(phrase))
+    return _GAP.join(part.encode() for part in _LETTERS.findall(phrase))
 
 
 def _find_lines(
