@@ -8,6 +8,7 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
+from triage.model.evidence import Origin
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import PLAIN, detect_layout
 from triage.ranks.log_wrappers import (
@@ -102,6 +103,19 @@ def test_a_traceback_in_a_json_record_is_unwrapped() -> None:
         assert [line.parsed.opens_record for line in lines[:4]] == [True, False, False, False]
         assert [line.offset for line in lines] == sorted({line.offset for line in lines})
         assert all(one.end <= other.offset for one, other in itertools.pairwise(lines))
+
+
+@pytest.mark.parametrize(("levels", "is_unwrapped"), [(1, True), (3, True), (4, False)])
+def test_records_in_records_are_unwrapped(levels: int, is_unwrapped: bool) -> None:
+    """A cloud's record of a program's record has its lines and its rank; three levels are unwrapped, not four."""
+    record = json.dumps({"global_rank": 2, "message": "failed\nRuntimeError: boom"})
+    for _ in range(levels - 1):
+        record = json.dumps({"timestamp": 1795230465123, "pid": 7, "message": record})
+    messages = unwrap_json(ParsedLine(record, "", False, (), Origin()), 2026)
+    assert messages is not None
+    assert ([text for text, _ in messages] == ["failed", "RuntimeError: boom"]) is is_unwrapped
+    if is_unwrapped:
+        assert {(parsed.origin.rank, parsed.origin.pid) for _, parsed in messages} == {(2, 7 if levels > 1 else None)}
 
 
 def test_docker_messages_are_unescaped() -> None:

@@ -64,6 +64,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ISO = lazy_re(ISO)
 _STAMP_ONLY = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
 _FEWEST = 3
+_MOST_NESTED = 3
 _MESSAGE_FIELD = lazy_re(r'\s+"(?:message|textPayload|log)": *"')
 _MESSAGE_LINE = lazy_re(rb'(?m)^[ \t]+"(?:message|textPayload|log)": *"')
 _MOST_FIELDS = 20  # lines of one object around a message
@@ -191,11 +192,12 @@ def unwrap_line(
     return None
 
 
-def unwrap_json(outer: ParsedLine, year: int) -> list[Message] | None:
+def unwrap_json(outer: ParsedLine, year: int, depth: int = _MOST_NESTED) -> list[Message] | None:
     """Return the messages in the JSON object behind a prefix; None if there is none.
 
     Docker and journald carry other programs' lines; the JSON of a program's own logger is a record. A message with
-    newlines gives several lines.
+    newlines gives several lines. One that is such an object itself, as a cloud's record of a program's, is unwrapped
+    too, down to `depth` objects.
     """
     if not outer.text.lstrip().startswith("{"):
         return None
@@ -207,10 +209,10 @@ def unwrap_json(outer: ParsedLine, year: int) -> list[Message] | None:
     is_carrier = first in ("log", "MESSAGE")
     host, pid = _text(fields, "host"), _number(fields, "pid")
     inner = Origin(
-        rank=_number(fields, "rank"),
-        local_rank=_number(fields, "local_rank"),
+        rank=_first(_number(fields, "rank"), outer.origin.rank),
+        local_rank=_first(_number(fields, "local_rank"), outer.origin.local_rank),
         host=host or outer.origin.host,
-        pid=pid if pid is not None else outer.origin.pid,
+        pid=_first(pid, outer.origin.pid),
         stream=_text(fields, "stream") or outer.origin.stream,
         time=_time(fields, year) or outer.origin.time,
     )
@@ -219,6 +221,10 @@ def unwrap_json(outer: ParsedLine, year: int) -> list[Message] | None:
     parsed = ParsedLine("", writer, outer.opens_record or not is_carrier, (*outer.layers, name), inner)
     continuation = parsed if is_carrier else dataclasses.replace(parsed, opens_record=outer.opens_record)
     lines = [line for _, value in messages for line in value.rstrip("\n").split("\n")]
+    if len(lines) == 1 and depth > 1:
+        inside = unwrap_json(dataclasses.replace(parsed, text=lines[0]), year, depth - 1)
+        if inside is not None:
+            return inside
     return [(line, continuation if index else parsed) for index, line in enumerate(lines)]
 
 
@@ -286,6 +292,10 @@ def _text(fields: _Fields, name: str) -> str | None:
 def _number(fields: _Fields, name: str) -> int | None:
     value = fields[name][0][1] if name in fields else ""
     return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
+
+
+def _first(inner: int | None, outer: int | None) -> int | None:
+    return outer if inner is None else inner
 
 
 def _time(fields: _Fields, year: int) -> float | None:

@@ -23,7 +23,7 @@ from triage.testing.composer.faults.uncaught import (
     uncaught,
 )
 from triage.testing.composer.model import Exit, Line, LogStyle, Story, Truth, World
-from triage.testing.composer.parts import record, steps
+from triage.testing.composer.parts import echoes, record, steps
 
 _HANDLED = (
     (
@@ -138,6 +138,27 @@ def two_user_errors(world: World, rng: random.Random) -> Story:
     return end_job(world, rng, before, causes, [None])
 
 
+def later_known_error(world: World, rng: random.Random) -> Story:
+    """One rank meets an exception of the program and takes long to end; meanwhile another one gets a wrong shape."""
+    styles: tuple[LogStyle, ...] = ("stamped", "ranked", "loguru")
+    before, timed = train_until(world, rng), replace(world, log_style=rng.choice(styles))
+    first, second = rng.sample(world.ranks, 2)
+    shapes = f"mat1 and mat2 shapes cannot be multiplied ({rng.choice((8, 16))}x1000 and 1024x4096)"
+    later = format_traceback(world, training_calls(world, rng, "logits = model(tokens)"), f"RuntimeError: {shapes}")
+    at = before.at + rng.uniform(8, 90)
+    lines = [
+        replace(
+            _log_exception(timed, first, before.at, "training failed", program_error(world, rng), "ERROR"),
+            is_cause=True,
+        ),
+        _log_exception(timed, second, at, "training failed", later, "ERROR"),
+    ]
+    lost, ends = echoes(world, rng, (first, second), at + 1, share=rng.choice((0.0, 0.5, 1.0)))
+    exits = (Exit(second, 1, at + 0.3), Exit(first, 1, at + rng.uniform(0.4, 2)), *ends)
+    truth = Truth(frozenset({"unknown"}), frozenset({None}), frozenset({first}), frozenset({world.node(first)}))
+    return Story((*before.lines, *lines, *lost), truth, tuple(sorted(exits, key=lambda end: end.at)))
+
+
 def two_known_errors(world: World, rng: random.Random) -> Story:
     """Within the same second one rank gets a wrong shape and another one mixes dtypes."""
     before = train_until(world, rng)
@@ -211,6 +232,7 @@ FAULTS = (
     Fault("framework-wraps-error", framework_wraps_error, BACKENDS),
     Fault("earlier-error-handled", earlier_caught),
     Fault("two-user-errors", two_user_errors, BACKENDS),
+    Fault("later-known-error", later_known_error, BACKENDS, least_per_node=2),
     Fault("two-known-errors", two_known_errors),
     Fault("vague-errors-elsewhere", vague_errors_elsewhere, BACKENDS, least_per_node=2),
     Fault("own-time-limit-after-error", own_time_limit, BACKENDS, least_per_node=2),
