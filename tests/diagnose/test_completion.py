@@ -71,10 +71,19 @@ def test_nothing_proves_the_end_of_a_job_without_lines() -> None:
     assert not Completion().is_proved
 
 
-@pytest.mark.parametrize(("seconds", "is_proved"), [(-1.0, True), (0.0, False), (1.0, False), (None, False)])
-def test_older_lines_below_the_end_do_not_void_it(seconds: float | None, is_proved: bool) -> None:
-    """Where logs stand one after another, a line below the end may be older; without a time it counts as later."""
-    activities = make_activities(("a", None, 8, ""), ("a", None, None, "program"), ("a", None, 9, ""))
+@pytest.mark.parametrize(
+    ("scope", "seconds", "is_proved"),
+    [
+        ("program", -1.0, True),
+        ("program", 0.0, False),
+        ("program", 1.0, False),
+        ("program", None, False),
+        ("job", -1.0, False),
+    ],
+)
+def test_older_lines_below_the_end_do_not_void_it(scope: Scope, seconds: float | None, is_proved: bool) -> None:
+    """Where logs stand one after another, a line below a program's end may be older, but not below a launcher's."""
+    activities = make_activities(("a", None, 8, ""), ("a", None, None, scope), ("a", None, 9, ""))
     (_, first), (_, end), (_, below) = activities
     time = None if seconds is None else 100.0 + seconds
     ordered = [first, replace(end, origin=Origin(time=100.0)), replace(below, origin=Origin(time=time))]

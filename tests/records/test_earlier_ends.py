@@ -70,3 +70,20 @@ def test_the_last_end_may_stand_before_the_last_lines(filling: int, is_found: bo
     data = make_end(1) + make_end(2) + b"[rank1]: shard done\n" + b"[rank1]: w\n" * (filling // 11)
     ends = find_last_end(lambda start, length: data[start : start + length], len(data), 2, 2026, PLAIN)
     assert [each.origin.rank for each in ends] == ([2] if is_found else [])
+
+
+def test_a_line_that_is_cut_is_no_end() -> None:
+    """Where the search begins within a line, its rest is not read as a line without a rank."""
+    filling = b"[rank1]: w\n" * ((2 * BYTES_PER_WRITER - 40) // 11)
+    data = b"x" * 99 + b" " + make_end(2) + filling
+    start = len(data) - 2 * BYTES_PER_WRITER
+    assert 100 < start < data.find(b"training")
+    assert find_last_end(lambda begin, length: data[begin : begin + length], len(data), 2, 2026, PLAIN) == []
+
+
+@pytest.mark.parametrize("filling", [(1 << 20) - 1, 1 << 20, 3 << 20])
+def test_a_line_longer_than_a_chunk_is_passed_over(filling: int) -> None:
+    """The search ends, and ends before a line of any length are still read."""
+    last = make_end(2)
+    data = make_end(1) + b"x" * filling + b"\n" + last
+    assert find_ranks(data, last) == [1]

@@ -102,7 +102,8 @@ def _valid_completions(activities: Iterable[tuple[str, Activity]]) -> Iterator[t
 def _trains_after(entries: Sequence[Activity], number: int) -> bool:
     """Whether the writer of an entry, or for a launcher any writer, goes on to train after it.
 
-    Where logs stand one after another in a file, lines further down may be older.
+    Where logs stand one after another in a file, lines further down may be older than the end of a program. A launcher
+    may be in another time zone, so only the order in the file counts for what it reports.
     """
     end = entries[number]
     steps = [
@@ -117,7 +118,7 @@ def _trains_after(entries: Sequence[Activity], number: int) -> bool:
 
 def _is_older(entry: Activity, end: Activity) -> bool:
     time, ended = entry.origin.time, end.origin.time
-    return time is not None and ended is not None and time < ended
+    return end.completion != "job" and time is not None and ended is not None and time < ended
 
 
 def _may_be_of(end: Activity, entry: Activity) -> bool:

@@ -29,7 +29,8 @@ def find_last_end(
     """
     start = max(0, tail_start - min(_MOST_SEARCHED, writers * BYTES_PER_WRITER))
     data = read(start, tail_start - start)
-    places = sorted({data.rfind(b"\n", 0, match.start()) + 1 for match in HINT.finditer(data)}, reverse=True)
+    first = data.find(b"\n") + 1 if start else 0
+    places = sorted({data.rfind(b"\n", 0, match.start()) + 1 for match in HINT.finditer(data, first)}, reverse=True)
     for place in places[:_MOST_HINTS]:
         line = data[place:].split(b"\n", 1)[0]
         if len(line) <= _LONGEST and read_completion(line.decode("utf-8", "replace"))[0] == "program":
@@ -74,10 +75,10 @@ def _find_lines(
     while size > stop:
         start = max(stop, size - _CHUNK)
         data = read(start, size - start)
-        first = data.find(b"\n") + 1 if start > stop else 0  # the line that is cut here is read with the chunk before
+        first = data.find(b"\n", 0, -1) + 1 if start else 0  # the line that is cut here is read with the chunk before
         places = {data.rfind(b"\n", 0, match.start()) + 1 for match in pattern.finditer(data, first)}
         for place in sorted(places, reverse=True):
             line = data[place:].split(b"\n", 1)[0]
             if len(line) <= _LONGEST:
                 yield start + place, line
-        size = start + first if first else start
+        size = start + first if start > stop else stop
