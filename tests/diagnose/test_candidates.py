@@ -95,7 +95,10 @@ def test_an_error_that_a_launcher_raises_again_stands_nowhere() -> None:
     for one, offsets, clocks in ((own, {"job.log": 0}, 1), (again, {}, 0)):
         candidate = Candidate(None, "u-1", [one])
         candidate.set_clocks(Clocks())
-        assert (candidate.first_offsets, len(candidate.start.first)) == (offsets, clocks)
+        assert ({name: line.offset for name, line in candidate.first_lines.items()}, len(candidate.start.first)) == (
+            offsets,
+            clocks,
+        )
 
 
 def test_a_tie_of_two_names_both() -> None:

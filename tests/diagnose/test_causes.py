@@ -14,6 +14,7 @@ from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import root_tier
+from triage.diagnose.time_order import tie_clocks
 from triage.model import CrashDetail, Evidence
 
 from .factories import candidate, decide, exited, explain, fact, unknown_failure
@@ -231,6 +232,20 @@ def test_two_failures_within_a_second_are_both_roots() -> None:
     for seconds, expected in ((0.9, ["u-2"]), (1.1, [])):
         late = unknown_failure("u-2", [3], time=10.5 + seconds)
         assert alongside(unknown_failure("u-1", [0], time=10.5), late) == expected
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(2.0, ["u-2"]), (3.0, [])])
+def test_what_stands_below_in_the_same_file_began_later(seconds: float, expected: list[str]) -> None:
+    """No clock has both hosts; the order of the lines and their times agree, so they did not begin together."""
+    first, later = unknown_failure("u-1", [0], time=10.0), unknown_failure("u-2", [3], time=10.0 + seconds)
+    later.facts = [replace(one, offset=500) for one in later.facts]
+    for one in (first, later):
+        one.set_clocks(tie_clocks([], "ab"))
+    chosen, others = causes.choose_root([later, first])
+    assert chosen is first
+    assert [other.id for other in causes.began_together(chosen, others)] == expected
+    if not expected:
+        assert later.why == ["Stands below u-1 in the same file, and its time is later"]
 
 
 def test_two_failures_without_times_are_both_roots() -> None:

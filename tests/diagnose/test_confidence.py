@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -98,3 +99,23 @@ def test_noise_confirms_nothing_and_hides_no_confirmation() -> None:
     alone = rate_confidence(candidate("a.one", ranks=[0]), (), [root, noise])
     assert rate_confidence(candidate("a.one", ranks=[0]), (), [root]) == alone
     assert rate_confidence(root, (), [noise, effect, root]) > alone
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "source", "is_sure"),
+    [
+        ("b.two", [3], "other.log", False),
+        ("b.two", [3], "job.log", True),
+        ("b.two", [2], "other.log", True),
+        ("crash.abort", [3], "other.log", True),
+    ],
+)
+def test_a_cause_that_may_have_come_first_caps_the_confidence(
+    name: str, ranks: list[int], source: str, *, is_sure: bool
+) -> None:
+    """As strong, on another rank, and in another file without a common clock."""
+    root, exit_fact = candidate("a.one", ranks=[2]), fact("exitcode 1", 2, kind="exit", detail=ExitDetail(1))
+    root.facts.append(exit_fact)
+    other = candidate(name, "either" if name == "crash.abort" else "cause", ranks)
+    other.facts = [replace(one, source=source) for one in other.facts]
+    assert (rate_confidence(root, (other,), [root, other]) > OTHER_STORY) == is_sure

@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.time_order import find_start, is_zone_apart, tie_clocks
-from triage.model.evidence import Origin
+from triage.model.evidence import Evidence, Origin
 
 from .factories import exited, fact
 
@@ -128,3 +128,26 @@ def test_the_stamp_of_a_line_before_is_no_end() -> None:
 def test_only_whole_half_hours_and_a_short_delay_are_a_zone(delay: float, apart: bool) -> None:
     """An effect two hours before its cause, less a delay of two minutes at most, is of another zone; no more is."""
     assert is_zone_apart(1e9, 1e9 + delay) == apart
+
+
+@pytest.mark.parametrize(
+    ("other", "ordered"),
+    [
+        (fact("y", 1, offset=500, time=102.5), True),
+        (fact("y", 1, offset=500, time=102.0), False),
+        (fact("y", 1, offset=50, time=102.5), False),
+        (fact("y", 1, offset=500), False),
+        (fact("y", 1, offset=500, time=102.5, host="b"), False),
+        (fact("y", 1, offset=500, time=102.5, source="other.log"), False),
+    ],
+)
+def test_lines_of_a_file_are_in_order_where_their_times_agree(other: Evidence, ordered: bool) -> None:
+    """More than two seconds apart and in that order, also if no clock has both; not between two known hosts."""
+    one, later = (
+        Candidate(None, "u-1", [fact("x", 0, offset=100, time=100.0, host="a")]),
+        Candidate(None, "u-2", [other]),
+    )
+    for candidate in (one, later):
+        candidate.set_clocks(tie_clocks([], "ab"))
+    assert one.clearly_before(later) is ordered
+    assert not later.clearly_before(one)

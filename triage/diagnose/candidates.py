@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import group_of
-from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart
+from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart, stands_before
 from triage.model import EndingDetail, Evidence, ExceptionDetail, InferenceDetail
 from triage.ranks.identity import short_host
 
@@ -142,13 +142,14 @@ class Candidate:
         return self.hosts or tuple(sorted(known))
 
     @cached_property
-    def first_offsets(self) -> Mapping[str, int]:
-        """Where its first line is in each source, without what launchers report and what follows from comparing."""
-        offsets: dict[str, int] = {}
+    def first_lines(self) -> Mapping[str, Evidence]:
+        """Its first line in each source, without what launchers report and what follows from comparing."""
+        lines: dict[str, Evidence] = {}
         for fact in self.facts:
             if fact.kind not in ("exit", "inference") and not _is_reraised(fact):
-                offsets[fact.source] = min(fact.offset, offsets.get(fact.source, fact.offset))
-        return offsets
+                first = lines.setdefault(fact.source, fact)
+                lines[fact.source] = min(first, fact, key=lambda line: line.offset)
+        return lines
 
     @cached_property
     def first_time(self) -> float | None:
@@ -166,14 +167,31 @@ class Candidate:
         self.start = find_start([fact for fact in self.facts if not _is_reraised(fact)], clocks)
 
     def clearly_before(self, other: Candidate) -> bool:
-        """Whether it began before the other for sure, by clocks that can be compared."""
+        """Whether it began before the other for sure: by clocks that can be compared, else in the files of both."""
         mine, others = self.start, other.start
-        common = mine.latest.keys() & others.earliest.keys()
-        return bool(common) and all(
-            mine.latest[clock]
-            < others.earliest[clock] - self.clocks.uncertainty(mine.host.get(clock), others.host.get(clock))
-            for clock in common
-        )
+        if common := mine.latest.keys() & others.earliest.keys():
+            return all(
+                mine.latest[clock]
+                < others.earliest[clock] - self.clocks.uncertainty(mine.host.get(clock), others.host.get(clock))
+                for clock in common
+            )
+        return self.stands_before(other)
+
+    def stands_before(self, other: Candidate) -> bool:
+        """Whether its lines come first, and clearly earlier by their times, in all files that have lines of both.
+
+        Clocks of unknown hosts may be apart, but where they agree with the order of the lines, that is the order.
+        """
+        pairs = [(self.first_lines[source], other.first_lines[source]) for source in self.shared_sources(other)]
+        return bool(pairs) and all(stands_before(*pair) for pair in pairs)
+
+    def shared_sources(self, other: Candidate) -> Set[str]:
+        """Return the files that have lines of both."""
+        return self.first_lines.keys() & other.first_lines.keys()
+
+    def can_be_ordered(self, other: Candidate) -> bool:
+        """Whether a clock or a file has both, so that their times or places can be compared."""
+        return bool(self.start.first.keys() & other.start.first.keys() or self.shared_sources(other))
 
     def is_in_other_zone(self, effect: Candidate) -> bool:
         """Whether only the zones of the kernel's log and another log part them: whole half hours, and a short delay."""

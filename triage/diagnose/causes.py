@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -78,11 +79,13 @@ def first_without_clock(contest: RootContest, one: Candidate) -> tuple[bool, int
     before an unknown one, a cause before an ending; then what stands first in a file that has both, or torchelastic saw
     first.
     """
-    level, mine = root_tier(one), one.first_offsets
+    level = root_tier(one)
     is_of_nobody = bool(contest.failed_exits) and not one.ranks
     is_below = any(
         root_tier(other) == level
-        and any(other.first_offsets.get(source, start) < start for source, start in mine.items())
+        and any(
+            other.first_lines[source].offset < one.first_lines[source].offset for source in one.shared_sources(other)
+        )
         for other in contest.candidates
     )
     is_seen_late = not any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
@@ -165,7 +168,8 @@ def _is_independent(one: Candidate, other: Candidate) -> bool:
 
 def _seconds_between(one: Candidate, other: Candidate) -> float:
     mine, theirs = one.start.first, other.start.first
-    return min((abs(mine[clock] - theirs[clock]) for clock in mine.keys() & theirs.keys()), default=0.0)
+    unordered = math.inf if one.stands_before(other) else 0.0
+    return min((abs(mine[clock] - theirs[clock]) for clock in mine.keys() & theirs.keys()), default=unordered)
 
 
 def _failed_exits(context: RuleContext) -> frozenset[int]:
@@ -195,8 +199,10 @@ def _why_lost(root: Candidate, other: Candidate, context: RuleContext) -> str:
         return f"Also unexplained; {root.id} is the more likely start"
     if root.clearly_before(other):
         mine, theirs = root.start.first, other.start.first
-        delays = (theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys())
-        return f"Began {min(delays):.0f} s after {root.id}"
+        delays = [theirs[clock] - mine[clock] for clock in mine.keys() & theirs.keys()]
+        if delays:
+            return f"Began {min(delays):.0f} s after {root.id}"
+        return f"Stands below {root.id} in the same file, and its time is later"
     if _stopped_before(context, root, other):
         ranks = format_ranks(other.ranks)
         return f"{ranks} went on for more than {LONG_SILENCE:.0f} s after the last line of {format_ranks(root.ranks)}"

@@ -23,7 +23,7 @@ SINGLE, SINGLE_MOST = 0.7, 0.79
 UNCERTAIN = 0.45
 """The most for a failure whose lines all say that the program goes on, or may not concern the job."""
 OTHER_STORY = 0.6
-"""The most for an inference that names another possible explanation."""
+"""The most for an inference that names another possible explanation, and beside a cause that may have come first."""
 GUESS = 0.5
 """The most for one that follows from the absence of something besides."""
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
@@ -78,9 +78,18 @@ def rate_confidence(
     if root.is_inferred and stories and "" not in stories:
         root.why.extend(f"Not certain: {story}" for story in sorted(stories))
         share = min(share, OTHER_STORY if root.is_measured else GUESS)
-    if is_contradicted:
+    if is_contradicted or any(_may_come_first(root, other) for other in others):
         share = min(share, OTHER_STORY)
     return round(max(LEAST, min(MOST, share)), 2)
+
+
+def _may_come_first(root: Candidate, other: Candidate) -> bool:
+    """Whether another cause is as strong, on other ranks, and no clock and no file says which of them came first."""
+    return (
+        root_tier(other) == root_tier(root)
+        and not set(root.ranks) & set(other.ranks)
+        and not root.can_be_ordered(other)
+    )
 
 
 def _contradicts_dumps(root: Candidate, inferences: Sequence[Evidence]) -> bool:

@@ -81,6 +81,18 @@ def is_zone_apart(cause: float, effect: float) -> bool:
     return steps != 0 and abs(delay) < MOST_ZONES and rest <= _ZONE_DELAY[1] - _ZONE_DELAY[0]
 
 
+def stands_before(one: Evidence, other: Evidence) -> bool:
+    """Whether the first of two lines of a file stands above the second and its time is earlier, too.
+
+    Lines of two known hosts may stand one host after the other, so their places order nothing.
+    """
+    times = one.origin.time, other.origin.time
+    is_of_other_host = None not in (one.origin.host, other.origin.host) and one.origin.host != other.origin.host
+    if is_of_other_host or times[0] is None or times[1] is None:
+        return False
+    return one.offset < other.offset and times[0] < times[1] - RESOLUTION
+
+
 def tie_clocks(
     steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], errors: Mapping[str, float] | None = None
 ) -> Clocks:

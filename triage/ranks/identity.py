@@ -9,7 +9,7 @@ files have the same local rank and name no host, they may be of several hosts.
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -22,12 +22,13 @@ from triage.ranks.file_names import parse_file_name
 from triage.ranks.host_names import HostNames, Place
 from triage.ranks.host_orders import HostOrder, place_ranks
 from triage.ranks.name_evidence import NameEvidence
-from triage.ranks.node_layout import NodeLayout, find_pod_ordinal
+from triage.ranks.node_layout import NodeLayout, count_processes, find_pod_ordinal
 from triage.ranks.npu_processes import NpuProcess, list_npu_members
 from triage.ranks.pci_addresses import read_nccl_address, read_pci_address
 from triage.ranks.places import RUN_DIRECTORY, UNKNOWN_HOST_OF, host_keys, is_address, short_host
 from triage.ranks.separate_groups import Stated
-from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank, name_process
+from triage.ranks.sibling_files import find_hosts_in_names
+from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank, group_by_host, name_process
 from triage.ranks.task_files import find_ranks_of_tasks
 
 T = TypeVar("T")
@@ -48,7 +49,6 @@ class JobMap:
     """
 
     root: str = ""
-
     by_pid: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
     by_local: dict[tuple[str, int], set[int]] = field(default_factory=lambda: defaultdict(set))
     by_source: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -105,6 +105,7 @@ class JobMap:
                 if member.bus and member.origin.host is not None:
                     self._learn_gpu(member.origin.host, member.bus, member.rank)
         self.members.clear()
+        self._name_sibling_files()
         self._resolve_tasks()
         self._forget_doubtful_names()
         self._place_in_order()
@@ -177,6 +178,22 @@ class JobMap:
         name = short_host(host)
         return self.host_names.canonical.get(name, name)
 
+    def _name_sibling_files(self) -> None:
+        """Give files the hosts in their names, where only the lines of some of them name theirs."""
+        hosts = find_hosts_in_names([name for name, one in self.sources.items() if one.host is None], self._known_hosts)
+        files = Counter(rank for ranks in self.by_source.values() for rank in ranks)
+        for source, host in hosts.items():
+            self.sources[source] = dataclasses.replace(self.sources[source], host=host)
+            for rank in self.by_source.get(source, ()):
+                if files[rank] == 1 and not self.hosts.get(rank):
+                    self.hosts[rank].add(host)
+            for local in self._local_ranks:
+                self._hostless_files[local].discard(name_process(source))
+                if ranks := self.by_local.pop((UNKNOWN_HOST_OF + source, local), None):
+                    self.by_local[(host, local)] |= ranks
+        self._known_hosts.update(hosts.values())
+        self._unplaced = {(file, host or hosts.get(file), local, pid) for file, host, local, pid in self._unplaced}
+
     def _place_pids(self) -> None:
         """Give ranks without a host the host on which a launcher lists their pid."""
         for host, pid in sorted(self._hosts_of_pids):
@@ -195,9 +212,8 @@ class JobMap:
     def _place_in_order(self) -> None:
         """Give ranks the hosts of the order in which a launcher filled them. It does not say that they began."""
         for rank, (name, local) in place_ranks(self.orders, self.sizes, self.hosts).items():
-            host = self._name_host(name)
-            self.hosts[rank].add(host)
-            self.by_local[(host, local)].add(rank)
+            self.hosts[rank].add(self._name_host(name))
+            self.by_local[(self._name_host(name), local)].add(rank)
 
     def _forget_doubtful_names(self) -> None:
         """Take back the ranks of file names whose lines show that they are not ranks of this job."""
@@ -215,7 +231,7 @@ class JobMap:
 
     def _resolve_nodes(self) -> None:
         """Find out which node each host, run directory or file without a host is."""
-        places = {key: key for _, host, _, _ in self._unplaced if host for key in (short_host(host),)}
+        places = {short_host(host): short_host(host) for _, host, _, _ in self._unplaced if host}
         for source, host, _, _ in self._unplaced:
             places.update({key: source[len(self.root) :] for key in host_keys(source, host) if host is None})
         for place, _ in self.by_local:
@@ -227,20 +243,9 @@ class JobMap:
         world = max(self.sizes, default=0)
         # An operator numbers its pods in the order of the ranks; numbers of hosts alone show nothing.
         if not world and all(map(find_pod_ordinal, places.values())):
-            world = self._count_processes(places)
+            known = [(key, local) for file, host, local, _ in self._unplaced for key in host_keys(file, host)]
+            world = count_processes(places, [*self.by_local, *known])
         self.nodes.resolve(world, places, self._local_ranks, pairs)
-
-    def _count_processes(self, places: Collection[str]) -> int:
-        """Return the number of ranks where no line states it, if all nodes show the same local ranks from 0; else 0."""
-        known: dict[str, set[int]] = defaultdict(set)
-        for place, local in self.by_local:
-            known[place].add(local)
-        for source, host, local, _ in self._unplaced:
-            for place in host_keys(source, host):
-                known[place].add(local)
-        size = len(self._local_ranks)
-        is_even = set(known) == set(places) and all(ranks == set(range(size)) for ranks in known.values())
-        return size * len(places) if is_even else 0
 
     def learn_node(self, source: str, host: str | None, node: int, node_size: int, nodes: int) -> None:
         """Add what a line says of its writer's node: its index, how many processes it has, how many nodes there are.
@@ -422,11 +427,7 @@ class JobMap:
 
     def ranks_by_host(self) -> dict[str, tuple[int, ...]]:
         """Return the ranks of each host, both sorted."""
-        hosts: dict[str, set[int]] = defaultdict(set)
-        for rank, names in self.hosts.items():
-            for name in names:
-                hosts[name].add(rank)
-        return {name: tuple(sorted(ranks)) for name, ranks in sorted(hosts.items())}
+        return {name: tuple(sorted(ranks)) for name, ranks in sorted(group_by_host(self.hosts).items())}
 
     def knows_local_ranks(self) -> bool:
         """Does any line or file name pair a local rank with its rank?"""

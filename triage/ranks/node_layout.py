@@ -8,7 +8,7 @@ of a node is stated (`--node_rank 1`), or its known ranks show it, or all nodes 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from triage.base.lazy_re import lazy_re
@@ -129,6 +129,16 @@ def _order_pods(places: Mapping[str, str]) -> dict[str, int]:
     if len(first) > 1 or len(roles) > 1:
         return {}
     return {place: 0 if place in first else number + len(first) for place, (_, _, number) in pods.items()}
+
+
+def count_processes(places: Collection[str], pairs: Iterable[tuple[str, int]]) -> int:
+    """Return the number of processes if (place, local rank) shows the same local ranks from 0 in all places; else 0."""
+    known: dict[str, set[int]] = defaultdict(set)
+    for place, local in pairs:
+        known[place].add(local)
+    size = max(map(len, known.values()), default=0)
+    is_even = set(known) == set(places) and all(ranks == set(range(size)) for ranks in known.values())
+    return size * len(places) if is_even else 0
 
 
 def _matches(places: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -35,13 +35,19 @@ def find_files_of_one_rank(by_source: Mapping[str, Collection[int]], sizes: Coll
 
 def find_hosts_of_one_rank(hosts: Mapping[int, Collection[str]], sizes: Collection[int]) -> dict[str, int]:
     """Return the hosts with one rank each, if all ranks of the world have their own."""
+    ranks = group_by_host(hosts)
+    is_sole = all(len(names) <= 1 for names in hosts.values()) and all(len(of) == 1 for of in ranks.values())
+    sole = {name: next(iter(of)) for name, of in ranks.items()} if is_sole else {}
+    return sole if _is_complete(sole.values(), sizes) else {}
+
+
+def group_by_host(hosts: Mapping[int, Collection[str]]) -> dict[str, set[int]]:
+    """Return the ranks of each host."""
     ranks: dict[str, set[int]] = defaultdict(set)
     for rank, names in hosts.items():
         for name in names:
             ranks[name].add(rank)
-    is_sole = all(len(names) <= 1 for names in hosts.values()) and all(len(of) == 1 for of in ranks.values())
-    sole = {name: next(iter(of)) for name, of in ranks.items()} if is_sole else {}
-    return sole if _is_complete(sole.values(), sizes) else {}
+    return ranks
 
 
 def _is_complete(ranks: Iterable[int], sizes: Collection[int]) -> bool:

@@ -77,7 +77,6 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(waits.same_call),
     Rule(calls.divergent_call),
     Rule(absence.left_first),
-    Rule(ras.ranks_differ),
 )
 WEIGHING: tuple[Weigh, ...] = (
     machines.failed_node,
@@ -108,7 +107,8 @@ def infer(
     context: RuleContext, *, has_cause: bool = False, is_measured: bool = False, without: frozenset[str] = frozenset()
 ) -> InferenceResult:
     """Run the CONCLUDING rules. `has_cause`: a line states a cause, so only rules marked `always` run; `is_measured`: a
-    dump or a stack shows one, so rules marked `checks` run too, but add nothing.
+    dump or a stack shows one, so rules marked `checks` run too, but add nothing. Where no rule concludes anything, what
+    ranks differ in is said.
     """
     inferences: list[Evidence] = []
     others: list[tuple[str, tuple[Evidence, ...]]] = []
@@ -126,6 +126,8 @@ def infer(
             is_first = is_first and rule.always
         else:
             others.append((rule.name, tuple(made)))
+    if is_first and not has_cause:
+        inferences += ras.describe_differences(context)
     return InferenceResult(tuple(inferences), tuple(others), frozenset(fired_rules))
 
 

@@ -59,8 +59,8 @@ def _is_over(context: RuleContext) -> bool:
     return bool(context.finished) and context.finished >= context.ranks
 
 
-def ranks_differ(context: RuleContext) -> list[Evidence]:
-    """NCCL's RAS shows that ranks differ, that some report errors or that it got no data, and not who is at fault."""
+def describe_differences(context: RuleContext) -> list[Evidence]:
+    """Say in what ranks differ by NCCL's RAS, that some report errors or that it got no data: not who is at fault."""
     report = context.once(read_last_report)
     if report is None or not report.detail.shows_trouble or _is_over(context):
         return []
