@@ -53,6 +53,14 @@ def test_a_direct_effect_gives_the_ranks_of_that_machine() -> None:
     assert ranks_of(machine_fault(scope="any-rank"), effect_on(1, 2)) == (1,)
 
 
+def test_ranks_of_other_machines_only_confirm_a_cause_of_a_machine() -> None:
+    """Those that show its direct effect there count, where a signature needs a line of a rank as well."""
+    confirming = [fact("lost its peer", rank, source=f"{rank}.log", host=f"n{1 + rank // 2}") for rank in (0, 1, 2)]
+    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming), effect_on(1, 2)) == (1,)
+    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming), effect_on(2)) == (0, 1, 2)
+    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming[:2]), effect_on(1)) == (0, 1)
+
+
 def test_echoes_hand_nothing_on() -> None:
     """What ranks suffer from a lost peer, and how a launcher ended them, says nothing of where it began."""
     for indicates in ("peer-lost", "stopped-by-launcher", "ending", "waiting"):

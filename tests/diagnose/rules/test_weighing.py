@@ -10,6 +10,7 @@ from triage.diagnose.candidates import Candidate, stop_of_job
 from triage.diagnose.context import RuleContext
 from triage.model import Evidence
 from triage.model.details import InferenceDetail, KernelDetail, SchedulerDetail
+from triage.model.diagnosis import Role
 
 
 def with_facts(one: Candidate, *facts: object, indicates: str = "", **values: tuple[str, ...]) -> Candidate:
@@ -241,6 +242,15 @@ def test_an_error_that_shows_a_cause_follows_from_it() -> None:
     context = RuleContext([error, *again.facts, *ended.facts, *other.facts], {}, frozenset({0, 1}), 2, frozenset())
     explain([_groups_shown_by(error), again, ended, other], context)
     assert [one.explained_by for one in (again, ended, other)] == [["launch.split-rendezvous"]] * 2 + [[]]
+
+
+@pytest.mark.parametrize(("role", "follows"), [("either", True), ("cause", False)])
+def test_a_known_error_that_may_follow_follows_from_what_it_shows(role: Role, follows: bool) -> None:
+    """A signature that states a cause for sure is no consequence of an inference from its line."""
+    error = raised("FileExistsError: [Errno 17] File exists: '/ckpt/900'", 0, offset=70)
+    known = with_facts(candidate("checkpoint.path-exists", role), error)
+    explain([_groups_shown_by(error), known], RuleContext([error], {}, frozenset({0, 1}), 2, frozenset()))
+    assert bool(known.explained_by) is follows
 
 
 def stop(*facts: Evidence, name: str = "launch.interrupted") -> Candidate:

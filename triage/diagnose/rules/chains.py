@@ -87,7 +87,8 @@ def shown_by_error(graph: CausalGraph) -> None:
         places = {(fact.source, fact.offset) for fact in cause.facts if fact.fields.get("shown_by") == "error"}
         errors = {fact.text for fact in graph.context.facts if (fact.source, fact.offset) in places} if places else ()
         for effect in graph.candidates if errors else ():
-            if effect.signature is None and any(_repeats(fact.text, errors) for fact in effect.facts):
+            may_follow = effect.signature is None or effect.role == "either"
+            if may_follow and any(_repeats(fact.text, errors) for fact in effect.facts):
                 graph.add_edge(cause, effect, "this error shows it")
             elif effect.is_exit_only:
                 graph.add_edge(cause, effect, "the process ended after such an error")

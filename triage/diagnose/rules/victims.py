@@ -39,7 +39,7 @@ def inherit_ranks(graph: CausalGraph) -> None:
     a launcher reports once, without a rank, is that of the only rank that lost no peer.
     """
     for cause in graph.candidates:
-        if _is_of_machine(cause):
+        if _is_of_machine(graph.context, cause):
             effects = [one for one in graph.candidates if cause.id in one.explained_by]
             answers = (find(graph.context, cause, effects) for find in _WAYS)
             victims = next((one for one in answers if one is not None), None)
@@ -63,11 +63,12 @@ def _find_not_complaining(context: RuleContext) -> Victims | None:
     return Victims(ranks, f"{format_ranks(ranks)}: all other ranks lost the connection to a peer")
 
 
-def _is_of_machine(cause: Candidate) -> bool:
-    """Whether it is a cause that logs of machines state, without a rank."""
-    if cause.role != "cause" or cause.observed_ranks or cause.suspects is not None:
+def _is_of_machine(context: RuleContext, cause: Candidate) -> bool:
+    """Whether logs of machines state a cause, without a rank or with ranks elsewhere that only confirm it."""
+    if cause.role != "cause" or cause.suspects is not None or not any(fact.kind in _LOGS for fact in cause.facts):
         return False
-    return any(fact.kind in _LOGS for fact in cause.facts)
+    shown = cause.observed_rank_set
+    return not shown or _choose_on_machine(context, cause, shown) != shown
 
 
 def _find_owners(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
@@ -102,7 +103,11 @@ def _find_direct_effect(context: RuleContext, cause: Candidate, effects: Sequenc
 def _find_killed(context: RuleContext, cause: Candidate, effects: Sequence[Candidate]) -> Victims | None:
     """Find the only rank of the machine that was killed, where one process that may be a rank was killed."""
     killed = {process: fact for fact in cause.facts if (process := killed_process(fact)) is not None}
-    if len({pid for pid, _ in killed}) != 1 or not cause.hosts or not all(may_be_rank(name) for _, name in killed):
+    if (
+        len({pid for pid, _ in killed}) != 1
+        or not _machine_hosts(cause)
+        or not all(may_be_rank(name) for _, name in killed)
+    ):
         return None
     line = next(iter(killed.values()))
     ends = [fact for one in effects if one.indicates == "killed" for fact in one.facts]
@@ -125,7 +130,7 @@ def _find_lost(context: RuleContext, cause: Candidate, effects: Sequence[Candida
     """Find the only rank of the job to which no other rank's complaint of a lost peer is left."""
     complaining = {rank for one in effects if one.indicates == "peer-lost" for rank in one.observed_ranks}
     others = context.all_ranks - complaining - context.finished
-    if not complaining or len(others) != 1 or not cause.hosts:
+    if not complaining or len(others) != 1 or not _machine_hosts(cause):
         return None
     if _choose_on_machine(context, cause, others) != others:
         return None
@@ -136,7 +141,7 @@ def _find_spared_host(context: RuleContext, cause: Candidate, effects: Sequence[
     """Find the ranks of the only host on which no rank lost a peer: their processes were the ones that were killed."""
     lost = context.ranks_with("peer-lost")
     is_kill = cause.signature is not None and cause.signature.indicates == "kill-reason"
-    if not is_kill or cause.hosts or not any(lost.intersection(one.observed_ranks) for one in effects):
+    if not is_kill or _machine_hosts(cause) or not any(lost.intersection(one.observed_ranks) for one in effects):
         return None
     lost_hosts = {host for rank in lost for host in context.hosts.get(rank, ())}
     spared = {
@@ -158,11 +163,16 @@ def _choose_on_machine(context: RuleContext, cause: Candidate, ranks: Iterable[i
     known = {rank for rank in ranks if rank is not None}
     if not _has_known_host(context, cause):
         return known
-    hosts = {short_host(host) for host in cause.hosts}
+    hosts = _machine_hosts(cause)
     return {rank for rank in known if hosts.intersection(context.hosts.get(rank, ()))}
 
 
 def _has_known_host(context: RuleContext, cause: Candidate) -> bool:
     """Whether the files say of at least one rank that it ran on the host of the cause."""
-    hosts = {short_host(host) for host in cause.hosts}
+    hosts = _machine_hosts(cause)
     return any(hosts.intersection(names) for names in context.hosts.values())
+
+
+def _machine_hosts(cause: Candidate) -> set[str]:
+    """Return the hosts that the logs of machines name."""
+    return {short_host(fact.origin.host) for fact in cause.facts if fact.kind in _LOGS and fact.origin.host}
