@@ -18,6 +18,7 @@ from triage.testing.composer.parts import echoes, record, start, steps
 
 KNOWN = frozenset({"known"})
 _EITHER = frozenset({"known", "unknown"})
+_ABORTED = 134  # the exit code of a process that SIGABRT ended
 _ABSENT = frozenset(
     {"torch.lagging-rank", "torch.rank-never-joined", "torch.one-rank-diverged", "torch.collective-timeout", None}
 )
@@ -122,12 +123,13 @@ def collective_elsewhere(world: World, rng: random.Random) -> Story:
 
 def silent_exit(world: World, rng: random.Random) -> Story:
     """One process ends without a word, as by os._exit in a library; all others lose their peer."""
-    rank, count, status = rng.randrange(world.size), rng.randrange(4, 14), rng.choice((1, 2, 3, 5, 134, 255))
+    rank, count, status = rng.randrange(world.size), rng.randrange(4, 14), rng.choice((1, 2, 3, 5, _ABORTED, 255))
     at = 10.6 + count
     lost, ends = echoes(world, rng, [rank], at)
     lines = [*start(world, rng), *steps(world, rng, 10, count), *lost]
     waited = frozenset({"torch.rank-never-joined"} if world.backend == "hccl" else ())  # HCCL's links time out
-    roots = waited | {None, "launch.rank-left-early", "launch.deepspeed-return-code"}
+    aborted = frozenset({"crash.abort"} if status == _ABORTED else ())
+    roots = waited | aborted | {None, "launch.rank-left-early", "launch.deepspeed-return-code"}
     truth = Truth(_EITHER, roots, frozenset({rank}), frozenset({world.node(rank)}), by_comparison=True)
     return Story(tuple(lines), truth, (Exit(rank, status, at), *ends))
 
