@@ -1,7 +1,8 @@
 """Measure how often triage is right on composed jobs and on recorded ones, and write docs/accuracy.md.
 
     python bench/accuracy.py all [DRESSINGS]     all cells, each in so many dressings (all of them if not stated), and
-                                                 the samples in all dressings: writes docs/accuracy.md
+                                                 the samples in all dressings: writes docs/accuracy.md, and
+                                                 prints the same as `look`
     python bench/accuracy.py look [WORDS ...]    one job a cell; prints each miss of the cells that may be looked at,
                                                  and for the held-out ones only the totals
     python bench/accuracy.py dressed [WORDS ...] the samples in all dressings
@@ -112,7 +113,10 @@ def run_all(function: Callable[[T], R], items: Sequence[T], title: str) -> list[
 
 def look(filters: Sequence[str], seed: int) -> None:
     """Print the misses of the cells that may be looked at, and the totals of both halves."""
-    outcomes = run_all(run_plan, list(plan_jobs(1, seed, filters)), "composed jobs")
+    _print_misses(run_all(run_plan, list(plan_jobs(1, seed, filters)), "composed jobs"))
+
+
+def _print_misses(outcomes: Sequence[Outcome]) -> None:
     for one in outcomes:
         if not one.is_held_out and not one.is_right:
             plan = one.plan
@@ -141,6 +145,7 @@ def write_page(number: int) -> None:
     """Measure all and write docs/accuracy.md."""
     samples = sorted(path.parent for path in SAMPLES.glob("*/TRUTH.yaml"))
     outcomes = run_all(run_plan, list(plan_jobs(number)), "composed jobs")
+    _print_misses(outcomes)
     recorded = run_all(run_sample, samples, "samples")
     dressed = run_all(run_dressed, list(_dressed_pairs()), "dressed samples")
     version = triage.ingest(samples[0] / "job", options=OPTIONS)
@@ -149,8 +154,6 @@ def write_page(number: int) -> None:
         date=time.strftime("%Y-%m-%d"), version=version.tool_version, catalog=version.catalog_version,
     )  # fmt: skip
     (ROOT / "docs" / "accuracy.md").write_text(text, encoding="utf-8")
-    for name, flag in (("may be looked at", False), ("held out", True)):
-        print(f"{name}: {totals([one for one in outcomes if one.is_held_out == flag])}")
 
 
 def measure_rules() -> list[Sequence[Any]]:
