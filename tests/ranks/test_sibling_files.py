@@ -33,6 +33,18 @@ def test_files_that_differ_in_the_host_are_of_other_hosts(sources: list[str], ho
     assert find_hosts_in_names(sources[::-1], {KNOWN}) == dict(zip(sources, hosts, strict=False))
 
 
+def test_a_number_alone_is_no_host() -> None:
+    """`rank1.log` and `rank2.log` are of no hosts, whatever a prefix calls its host."""
+    assert find_hosts_in_names(["rank_1.log", "rank_2.log"], {"1"}) == {}
+
+
+@pytest.mark.parametrize(("others", "is_known"), [(15, True), (16, False)])
+def test_so_many_schemes_of_names_are_tried(others: int, is_known: bool) -> None:
+    """Hosts with random names cost no time."""
+    hosts = {f"{'a' * number}-1" for number in range(1, others + 1)}
+    assert bool(find_hosts_in_names(["z-20.txt", "z-21.txt"], {*hosts, "z-20"})) is is_known
+
+
 def test_local_ranks_of_sibling_files_are_no_longer_of_unknown_hosts() -> None:
     """Lines of one file name its host, so the other file is of another one, and so are its ranks and local ranks."""
     lines = [

@@ -7,20 +7,20 @@ but for the numbers in that name are of other hosts.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection
 
 from triage.base.lazy_re import lazy_re
 
 _DIGITS = lazy_re(r"\d+")
+_MOST_SCHEMES = 16  # of pods with random names no two differ in their numbers only
 
 
 def find_hosts_in_names(sources: Collection[str], hosts: Collection[str]) -> dict[str, str]:
     """Return the host of each source whose name has one of these hosts, or one like it, where others have others."""
+    schemes = Counter(_DIGITS.sub("#", host) for host in hosts if _DIGITS.search(host) and not host.isdigit())
     by_source: dict[str, str] = {}
-    for scheme in sorted(
-        {_DIGITS.sub("#", host) for host in hosts if _DIGITS.search(host)}, key=lambda name: -len(name)
-    ):
+    for scheme, _ in sorted(schemes.items(), key=lambda entry: (-entry[1], entry[0]))[:_MOST_SCHEMES]:
         named = r"\d+".join(map(re.escape, scheme.split("#")))
         pattern = re.compile(rf"(?<![A-Za-z0-9]){named}(?![A-Za-z0-9])")
         families: dict[str, dict[str, str]] = defaultdict(dict)
