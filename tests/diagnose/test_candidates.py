@@ -9,6 +9,7 @@ import pytest
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.time_order import Clocks
+from triage.evidence.inference import make_inferences
 from triage.model import ExceptionDetail
 
 from .factories import fact, raised
@@ -85,6 +86,16 @@ def test_where_other_ranks_are_blamed_the_host_of_the_writer_is_not() -> None:
     assert one.rank_places == ()
     one.suspects = None
     assert one.rank_places == ("node1",)
+
+
+@pytest.mark.parametrize(("writer", "places"), [(2, ()), (1, ("node1",)), (None, ("node1",))])
+def test_the_host_of_another_writer_is_not_that_of_a_blamed_rank(writer: int | None, places: tuple[str, ...]) -> None:
+    """Rank 1 has left no line: where it would run, the lines of rank 2 do not show."""
+    missing = make_inferences("rank-absent", [1], "no file is from rank 1", fact("x"))
+    one = Candidate(None, "u-1", [fact("2 of 3 joined", writer, host="node1"), *missing], suspects=(1,))
+    assert one.rank_places == places
+    one.rank_hosts = {1: ["node7"]}
+    assert one.rank_places == ("node7",)
 
 
 def test_an_error_that_a_launcher_raises_again_stands_nowhere() -> None:

@@ -49,6 +49,14 @@ def test_every_trace_needs_a_proof(lines: list[tuple[str, int | None, int | None
     assert find(lines) is is_proved
 
 
+@pytest.mark.parametrize(("ends", "is_proved"), [(2, True), (1, False)])
+def test_ends_without_a_rank_cover_the_ranks_of_their_file(ends: int, is_proved: bool) -> None:
+    """In one file each rank names itself at its end; in another one they do not, and as many ends stand there."""
+    own = [line for rank in (0, 1) for line in (("a", rank, 9, ""), ("a", rank, None, "program"))]
+    others = [("b", 2, 9, ""), ("b", 3, 9, ""), *[("b", None, None, "program")] * ends]
+    assert find([*own, *others]) is is_proved  # type: ignore[list-item]
+
+
 @pytest.mark.parametrize(("scope", "is_proved"), [("program", True), ("word", False)])
 def test_the_log_of_the_job_covers_ranks_without_lines(scope: Scope, is_proved: bool) -> None:
     """Ranks that left only dumps need the line of a whole program that names no rank."""

@@ -125,8 +125,8 @@ class Candidate:
 
     @property
     def rank_places(self) -> tuple[str, ...]:
-        """The hosts of the ranks that it is about; those that show it, where no file places these ranks. A text that
-        blames other ranks than its writers, and does not show which, has none.
+        """The hosts of the ranks that it is about; those that show it, where no file places these ranks. Where other
+        ranks than its writers are blamed, and no file shows which or where they are, it has none.
 
         A kernel states its own host, whatever else the files call that machine or the host of a collector.
         """
@@ -138,6 +138,9 @@ class Candidate:
             return tuple(sorted(machines))
         if blamed:
             return tuple(sorted(blamed))
+        writers = {fact.origin.rank for fact in self.facts if fact.kind != "inference"} - {None}
+        if self.suspects and writers and writers.isdisjoint(self.suspects):
+            return ()
         known = {host for rank in self.observed_ranks for host in self.rank_hosts.get(rank, ())}
         return self.hosts or tuple(sorted(known))
 

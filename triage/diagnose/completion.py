@@ -69,7 +69,8 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
     # Ranks that left dumps but no line are covered by the log of the whole job.
     if not any(each.completion == "program" and each.origin.rank is None for _, each in lines):
         traced |= {name.rank for name in job.sources.values() if name.rank is not None and name.rank in job.ranks}
-    open_ranks = {rank for rank in traced - finished.keys() if not (covers_all or _is_on(rank, hosts, job))}
+    ended = finished.keys() | _ranks_of_ended_files(lines, activities)
+    open_ranks = {rank for rank in traced - ended if not (covers_all or _is_on(rank, hosts, job))}
     unranked = {
         _name_writer(*entry) for entry in activities if entry[1].origin.rank is None and entry[1].step is not None
     }
@@ -138,6 +139,20 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
                 return hosts, True
             hosts.add(short_host(host))
     return hosts, False
+
+
+def _ranks_of_ended_files(
+    lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]]
+) -> set[int]:
+    """Return the ranks of files whose lines without a rank say the same end as often as the file names ranks."""
+    ranks: dict[str, set[int]] = defaultdict(set)
+    for source, activity in activities:
+        if activity.origin.rank is not None:
+            ranks[source].add(activity.origin.rank)
+    counts = [entry for by_source in _count_ends(lines).values() for entry in by_source.items()]
+    return {
+        rank for source, count in counts if count >= max(len(ranks[source]), _FEWEST_RANKS) for rank in ranks[source]
+    }
 
 
 def _has_end_of_each(
