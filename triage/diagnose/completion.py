@@ -69,7 +69,7 @@ def find_completion(activities: Sequence[tuple[str, Activity]], job: JobMap) -> 
     # Ranks that left dumps but no line are covered by the log of the whole job.
     if not any(each.completion == "program" and each.origin.rank is None for _, each in lines):
         traced |= {name.rank for name in job.sources.values() if name.rank is not None and name.rank in job.ranks}
-    ended = finished.keys() | _ranks_of_ended_files(lines, activities)
+    ended = finished.keys() | _ranks_of_ended_files(lines, activities, job.world_size() or 0)
     open_ranks = {rank for rank in traced - ended if not (covers_all or _is_on(rank, hosts, job))}
     unranked = {
         _name_writer(*entry) for entry in activities if entry[1].origin.rank is None and entry[1].step is not None
@@ -142,17 +142,20 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
 
 
 def _ranks_of_ended_files(
-    lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]]
+    lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]], size: int
 ) -> set[int]:
-    """Return the ranks of files whose lines without a rank say the same end as often as the file names ranks."""
+    """Return the ranks of files whose lines without a rank say the same end as often as they have ranks.
+
+    Ranks of the world that no file names may be in any of them.
+    """
     ranks: dict[str, set[int]] = defaultdict(set)
     for source, activity in activities:
         if activity.origin.rank is not None:
             ranks[source].add(activity.origin.rank)
+    nameless = max(0, size - len(set().union(*ranks.values())))
     counts = [entry for by_source in _count_ends(lines).values() for entry in by_source.items()]
-    return {
-        rank for source, count in counts if count >= max(len(ranks[source]), _FEWEST_RANKS) for rank in ranks[source]
-    }
+    enough = {source for source, count in counts if count >= max(len(ranks[source]) + nameless, _FEWEST_RANKS)}
+    return {rank for source in enough for rank in ranks[source]}
 
 
 def _has_end_of_each(
