@@ -156,6 +156,9 @@ A host may have several names: its own, the name of its pod, an address, that of
 become one where lines show two of them together and with no other: a prefix within another, a file named after one
 whose lines name another, a process that says `rank 3 of 8 on node1` behind the prefix of a pod. A name that stands
 before the lines of several hosts is that of a collector, and is no host. The report shows the machine's own name.
+
+A name such as `train-a100-20.txt` may mean anything. Where lines show that `a100-20` is a host, files whose names
+differ from this one only in the numbers of the host are of the hosts that they name.
 """
 RANK_LADDER = """
 ## How a fact gets its rank

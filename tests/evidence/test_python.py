@@ -375,3 +375,15 @@ def test_the_fields_of_a_validation_error_belong_to_its_message() -> None:
     assert fact.text.endswith("\na -> b\n  not an integer")
     (fact,) = exceptions(f"{head}ValueError: bad spec\na -> b\n  not an integer\n")
     assert fact.text == "ValueError: bad spec"
+
+
+def test_the_stack_of_paddle_is_no_second_traceback() -> None:
+    """Its heading has the words of Python's, and the message stands below it."""
+    head = 'Traceback (most recent call last):\n  File "/w/a.py", line 4, in step\n    loss.backward()\n'
+    rule = "-" * 38
+    stack = f"{rule}\nC++ Traceback (most recent call last):\n{rule}\n0   paddle::Execute()\n\n"
+    summary = f"{rule}\nError Message Summary:\n{rule}\nExternalError: CUDA error(700).\n"
+    (fact,) = exceptions(f"{head}OSError: \n\n{stack}{summary}")
+    assert (fact.fields["type"], fact.fields["line"]) == ("OSError", "4")
+    assert fact.text.endswith("\nExternalError: CUDA error(700).")
+    assert len(exceptions(f"{head}OSError: x\n\n{CHAINS[1]}\n\n{head}ValueError: y\n")) == 2

@@ -498,6 +498,39 @@ def test_the_exception_of_a_jvm_stands_behind_that_of_py4j() -> None:
     assert lines_of_first(*message, "\tat a.B.c(B.java:7)", "step 3")[-1] == "\tat a.B.c(B.java:7)"
 
 
+RULE = "-" * 38
+SECTIONS = [
+    *("", RULE, "C++ Traceback (most recent call last):", RULE),
+    *("0   paddle::imperative::BasicEngine::Execute()", "10  cudaMemcpy", "", "-" * 22),
+    *("Error Message Summary:", "-" * 22),
+]
+
+
+@pytest.mark.parametrize("heading", ["C++ Traceback (most recent call last):", "C++ Call Stacks (More useful to x):"])
+@pytest.mark.parametrize("kind", ["SystemError: ", "paddle.fluid.core_avx.EnforceNotMet:"])
+def test_the_sections_of_paddle_belong_to_its_exception(kind: str, heading: str) -> None:
+    """They end with the line of the message, and what indented lines add to it."""
+    sections = [heading if line.startswith("C++") else line for line in SECTIONS]
+    message = ["ExternalError:  CUDA error(700).", "  [Hint: x]"]
+    assert lines_of_first(*TRACE, kind, *sections, *message, "epoch 3") == [*TRACE, kind, *sections, *message]
+
+
+def test_the_message_of_paddle_may_follow_its_name() -> None:
+    """Out of memory: a bare name, an empty line, and one line; not what stands behind it."""
+    message = ["ResourceExhaustedError: ", "", "Out of memory error on GPU 0."]
+    assert lines_of_first(*TRACE, "SystemError:", *SECTIONS, *message, "epoch 3")[-1] == message[-1]
+    assert lines_of_first(*TRACE, "SystemError:", *SECTIONS, "A: b", "epoch 3")[-1] == "A: b"
+
+
+def test_sections_of_paddle_follow_an_exception_without_message_only() -> None:
+    """Behind a message, a record or other lines the stack is a block of its own."""
+    assert lines_of_first(*TRACE, "SystemError: x", *SECTIONS)[-1] == "SystemError: x"
+    assert lines_of_first(*TRACE, "SystemError:", "epoch 3", *SECTIONS)[-1] == "SystemError:"
+    assert lines_of_first(*TRACE, "SystemError:", "0   frame")[-1] == "SystemError:"
+    record = "2026-11-21 03:07:45 INFO step 3"
+    assert lines_of_first(*TRACE, "SystemError:", *SECTIONS, record)[-1] == SECTIONS[-1]
+
+
 def test_a_traceback_of_ray_goes_on_behind_its_exception() -> None:
     """The frames of the worker stand below the line that names it, which may be a record's."""
     again = "ray.exceptions.RayTaskError(ValueError): ray::Trainer.fit() (pid=412, ip=10.0.0.7)"

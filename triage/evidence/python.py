@@ -20,7 +20,7 @@ from triage.evidence.extractor import make_evidence
 from triage.model import Block, Chain, Evidence, ExceptionDetail, Origin
 from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.pytests import FAILED, PLACE
-from triage.records.tracebacks import CHAINS, HEADER, is_exception, measure_margin, without_margin
+from triage.records.tracebacks import CHAINS, HEADER, NATIVE_SECTION, is_exception, measure_margin, without_margin
 
 _LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
@@ -154,12 +154,16 @@ def _split_chain(lines: tuple[str, ...]) -> Iterator[tuple[list[str], str]]:
         if line.strip() in CHAINS:
             yield part, line.strip()
             part = []
-        elif HEADER in line and len(part) > 1 and any(HEADER in other for other in part):
+        elif _opens_traceback(line) and len(part) > 1 and any(map(_opens_traceback, part)):
             yield part, ""
             part = [line]
         else:
             part.append(line)
     yield part, ""
+
+
+def _opens_traceback(line: str) -> bool:
+    return HEADER in line and not NATIVE_SECTION.match(line.lstrip())
 
 
 def _chain_of(link: str) -> Chain:

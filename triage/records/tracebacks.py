@@ -51,6 +51,11 @@ _ORIGINAL = "Original "
 # pydantic names the field between `1 validation error for Spec` and the reason: `parallel -> tensor`.
 _FIELD = lazy_re(r"[\w.\[\]-]{1,120}(?: -> [\w.\[\]-]{1,120}){0,20}$")
 _FIELDS_FOLLOW = lazy_re(r"validation errors? for [\w. \[\],]{1,120}$")
+# PaddlePaddle ends the exception line behind the colon; the stack of C++ and, in the last section, the message follow.
+NATIVE_SECTION = lazy_re(r"C\+\+ (?:Traceback|Call Stacks) \(")
+_SUMMARY = "Error Message Summary:"
+_SECTION = lazy_re(rf"-{{10,}}$|{NATIVE_SECTION.pattern}|Python Call Stacks \(|{_SUMMARY}$")
+_NATIVE_FRAME = lazy_re(r"\d{1,3} {1,3}\S")
 
 
 def is_exception(text: str) -> bool:
@@ -100,7 +105,9 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
                 opened, margin = len(lines), margin + measure_margin(text)
                 lines.append(line)
                 state, others = "frames", 0
-            elif not pending and _extends(lines, line, text, first, is_tagged, in_table):
+            elif not pending and (
+                _extends(lines, line, text, first, is_tagged, in_table) or _adds_section(lines, headline, line, first)
+            ):
                 lines.append(line)
                 in_table = in_table and not (text.startswith("=====") and _count_rulers(lines) > 1)
             elif _may_precede_joint(line, first) and len(pending) < _LINES_BEFORE_JOINT:
@@ -197,6 +204,21 @@ def _is_last_error(before: Line, line: Line) -> bool:
     return (
         before.parsed.text.strip() == "Last error:" and not line.parsed.opens_record and HEADER not in line.parsed.text
     )
+
+
+def _adds_section(lines: Sequence[Line], headline: Line, line: Line, first: Line) -> bool:
+    """Is it a line of the sections behind an exception of PaddlePaddle, up to the message in the last of them?"""
+    text = line.parsed.text.rstrip()
+    if not headline.parsed.text.rstrip().endswith(":") or _opens_record(line, first) or len(lines) >= _MESSAGE_LINES:
+        return False
+    sections = [other.parsed.text.rstrip() for other in lines[lines.index(headline) + 1 :]]
+    if _SUMMARY not in sections:
+        return _SECTION.match(text) is not None or (
+            _NATIVE_FRAME.match(text) is not None and any(map(NATIVE_SECTION.match, sections))
+        )
+    message = [other for other in sections[sections.index(_SUMMARY) + 1 :] if other]
+    # The message, and where it begins with a bare name (`ResourceExhaustedError:`) the first line behind it.
+    return len(message) <= 1 or (len(message) == 2 and message[-1].endswith(":"))
 
 
 def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
