@@ -176,17 +176,6 @@ def test_the_last_line_of_an_exception_is_no_message_of_an_exit() -> None:
     assert [ended, ending] in groups.values()
 
 
-@pytest.mark.parametrize(("rank", "is_of_it"), [(None, True), (0, True), (2, False)])
-def test_last_lines_around_an_exit_are_of_its_rank(rank: int | None, is_of_it: bool) -> None:
-    """In a file of several ranks, those of another one may surround it: they say nothing about this rank."""
-    ended = exited(0, 3, offset=500)
-    ending = fact("it is over", rank, kind="ending", offset=400, detail=EndingDetail("x", "any", "strong", 300))
-    facts = [ended, replace(ending, end=900)]
-    raised_elsewhere = raised("KeyError: 'x'", 2, offset=2000)
-    groups = group_unknown([*facts, raised_elsewhere], MatchedFacts(frozenset({1})))
-    assert [len(group) for group in groups.values() if ended in group] == [1 + is_of_it]
-
-
 def test_a_traceback_without_its_exception_gives_way_to_a_known_line() -> None:
     """A cut traceback says less than any known line; alone, or with its exception, it is a failure."""
     cut = replace(raised("", 1), detail=ExceptionDetail("", "final", truncated=True))

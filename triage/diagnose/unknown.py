@@ -98,22 +98,12 @@ def is_wrapper_fact(fact: Evidence) -> bool:
 
 
 def _last_lines_beside(facts: Sequence[Evidence], members: Sequence[Evidence]) -> list[Evidence]:
-    """Return the endings whose lines hold failures without a message: they say more than a status or a stack. Those of
-    another rank may surround it in a file of several.
-    """
+    """Return the endings whose lines hold failures without a message: they say more than a status or a stack."""
     if not all(map(has_no_message, members)):
         return []
     raised = {_first_line(fact) for fact in facts if fact.kind == "exception"}
     endings = [fact for fact in facts if is_stated_ending(fact) and _first_line(fact) not in raised]
-    return [
-        one
-        for one in endings
-        if one not in members and any(is_among(member, one) and _may_be_of_one_rank(member, one) for member in members)
-    ]
-
-
-def _may_be_of_one_rank(one: Evidence, other: Evidence) -> bool:
-    return one.origin.rank == other.origin.rank or None in (one.origin.rank, other.origin.rank)
+    return [one for one in endings if one not in members and any(is_among(member, one) for member in members)]
 
 
 def _first_line(fact: Evidence) -> str:

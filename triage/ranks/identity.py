@@ -184,9 +184,8 @@ class JobMap:
         files = Counter(rank for ranks in self.by_source.values() for rank in ranks)
         for source, host in hosts.items():
             self.sources[source] = dataclasses.replace(self.sources[source], host=host)
-            for rank in self.by_source.get(source, ()):
-                if files[rank] == 1 and not self.hosts.get(rank):
-                    self.hosts[rank].add(host)
+            for rank in [one for one in self.by_source.get(source, ()) if files[one] == 1 and not self.hosts.get(one)]:
+                self.hosts[rank].add(host)
             for local in self._local_ranks:
                 self._hostless_files[local].discard(name_process(source))
                 if ranks := self.by_local.pop((UNKNOWN_HOST_OF + source, local), None):

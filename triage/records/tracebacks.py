@@ -71,9 +71,7 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
     tracebacks, so that all lines with the tag belong to the message.
     """
     lines, headline = [first], first
-    state = "frames"
-    others = 0
-    in_table = False
+    state, others, in_table = "frames", 0, False
     opened, in_group = 0, _GROUP in first.parsed.text
     margin = measure_margin(first.parsed.text)
     pending: list[Line] = []
