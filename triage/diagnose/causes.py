@@ -168,8 +168,8 @@ def _is_independent(one: Candidate, other: Candidate) -> bool:
 
 def _seconds_between(one: Candidate, other: Candidate) -> float:
     mine, theirs = one.start.first, other.start.first
-    unordered = math.inf if one.stands_before(other) else 0.0
-    return min((abs(mine[clock] - theirs[clock]) for clock in mine.keys() & theirs.keys()), default=unordered)
+    without_clock = math.inf if one.stands_before(other) else 0.0
+    return min((abs(mine[clock] - theirs[clock]) for clock in mine.keys() & theirs.keys()), default=without_clock)
 
 
 def _failed_exits(context: RuleContext) -> frozenset[int]:
