@@ -89,6 +89,16 @@ def test_a_rank_with_an_exception_of_its_own_gets_no_other() -> None:
     assert {one.text: one.origin.rank for one in settle([facts[0], facts[2]], job_of(2))}["ValueError: x"] == 1
 
 
+@pytest.mark.parametrize("is_caught", [True, False])
+def test_of_caught_and_uncaught_exceptions_the_uncaught_ended_the_process(is_caught: bool) -> None:
+    """One rank ended with an exit code, and two exceptions without a rank: the one that nobody caught is its own."""
+    caught = raised("KeyError: x")
+    caught = replace(caught, detail=ExceptionDetail("KeyError", caught=is_caught))
+    facts = settle([caught, raised("ValueError: y", offset=50, source="b.log"), exited(1, 1, offset=100)], job_of(2))
+    ranks = {one.text: one.origin.rank for one in facts if one.kind == "exception"}
+    assert ranks == {"KeyError: x": None, "ValueError: y": 1 if is_caught else None}
+
+
 @pytest.mark.parametrize(("ranks", "host"), [((1,), "node2"), ((1, 2), "node1")])
 def test_an_exception_is_of_the_host_that_its_line_states(ranks: tuple[int, ...], host: str) -> None:
     """The launcher's own line may come from another host; an exception of several ranks is of the host of each."""

@@ -15,7 +15,7 @@ from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import root_tier
 from triage.diagnose.time_order import tie_clocks
-from triage.model import CrashDetail, Evidence
+from triage.model import CrashDetail, Evidence, ExceptionDetail
 
 from .factories import candidate, decide, exited, explain, fact, unknown_failure
 
@@ -201,12 +201,29 @@ def test_the_log_that_stops_first() -> None:
     assert causes.choose_root([other, one], context=near)[0] is other
 
 
-def test_an_error_of_a_failed_rank_comes_before_one_without_a_rank() -> None:
-    """Where the launcher saw a rank fail, an exception without a rank comes after that of a rank."""
-    somebody, nobody = unknown_failure("u-2", [2]), unknown_failure("u-0")
-    context = RuleContext([exited(2, 1)], {}, frozenset(range(4)), 4, frozenset())
-    assert causes.choose_root([nobody, somebody], context=context)[0] is somebody
-    assert causes.choose_root([nobody, somebody])[0] is nobody
+def caught_failure(name: str, rank: int, time: float | None = None) -> Candidate:
+    """Return an unknown failure that the job's own code caught and printed."""
+    one = unknown_failure(name, [rank], time=time)
+    one.facts = [replace(each, detail=ExceptionDetail("KeyError", caught=True)) for each in one.facts]
+    return one
+
+
+@pytest.mark.parametrize(
+    ("end", "is_first"),
+    [(None, False), (exited(1, 1), True), (exited(2, 1), False), (exited(1, 143, signal="SIGTERM"), False)],
+)
+def test_a_caught_exception_comes_after_others(end: Evidence | None, is_first: bool) -> None:
+    """Even if it is earlier, unless an exit code shows that its process failed."""
+    caught, uncaught = caught_failure("u-1", 1, time=10), unknown_failure("u-2", [2], time=50)
+    context = RuleContext([end] if end else [], {}, frozenset(range(4)), 4, frozenset())
+    assert (causes.choose_root([uncaught, caught], context=context)[0] is caught) is is_first
+
+
+def test_a_caught_exception_is_no_second_root() -> None:
+    """It does not stand beside an uncaught one; two caught ones do."""
+    caught, uncaught = caught_failure("u-1", 1), unknown_failure("u-2", [2])
+    assert alongside(caught, uncaught) == []
+    assert alongside(caught, caught_failure("u-3", 3)) == ["u-3"]
 
 
 def test_high_confidence_needs_two_sources() -> None:

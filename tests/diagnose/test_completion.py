@@ -152,6 +152,21 @@ def test_ends_without_ranks_count_once_for_each_rank(texts: list[str], is_proved
     assert find_completion(activities, job).is_proved is is_proved
 
 
+@pytest.mark.parametrize(("ranks", "is_proved"), [((1, 2), True), ((1, 1), False)])
+def test_ends_of_named_ranks_count_beside_those_without_a_rank(ranks: tuple[int, int], is_proved: bool) -> None:
+    """Of four ranks two say the same end with their ranks and two without; one that says it twice is one."""
+    activities = make_activities(*[("a", rank, 9, "") for rank in range(4)])  # type: ignore[list-item]
+    activities += [
+        ("a", Activity(Origin(rank=rank), 10 + number, "", None, True, completion="program", end_text="finished"))
+        for number, rank in enumerate((None, None, *ranks))
+    ]
+    job = JobMap()
+    job.sizes.add(4)
+    for rank in range(4):
+        job.learn("a", Origin(rank=rank))
+    assert find_completion(activities, job).is_proved is is_proved
+
+
 @pytest.mark.parametrize(
     ("earlier", "later", "is_proved"), [(2, 1, True), (1, 1, False), (3, 1, False), (2, 0, False), (0, 3, True)]
 )

@@ -62,6 +62,19 @@ def test_what_a_rank_did_before_reports_that_fill_the_end_of_a_file_is_read(line
     assert (diagnosis.root_cause.signature, diagnosis.root_cause.ranks) == ("torch.compile-skew", (3,))
 
 
+@pytest.mark.parametrize("is_tagged", [True, False])
+def test_ends_before_many_warnings_are_read_where_several_processes_write(is_tagged: bool, tmp_path: Path) -> None:
+    """The lines of the program name no rank, only the warnings do; a file of one process ends with its last lines."""
+    steps = [f"step {number} loss 0.1" for number in range(400) for _ in range(4)]
+    ends = ["training finished, 0 errors"] * 4
+    warning = (
+        "[rank{0}]:" if is_tagged else ""
+    ) + "[W1102 17:04:24.437338 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=62): {1}"
+    warnings = [warning.format(number % 4, "x" * 200) for number in range(150)]
+    (tmp_path / "job.log").write_text("\n".join(["world_size=4", *steps, *ends, *warnings]) + "\n")
+    assert (triage.ingest(tmp_path).verdict == "clean") is is_tagged
+
+
 @pytest.mark.parametrize(("lines", "is_joined"), [(500, True), (900, False)])
 def test_ranks_that_introduce_themselves_behind_the_start_are_read(lines: int, is_joined: bool, tmp_path: Path) -> None:
     """In a file of several ranks, within 64 KiB."""

@@ -313,7 +313,7 @@ def test_many_steps_without_a_writer_mean_continued(steps: int, expected: bool) 
     """In a plain shared log the other ranks take some steps without the failed rank, but not many."""
     lines = [
         f"{HEADER}:",
-        '  File "a.py", line 1, in f',
+        '  File "a.py", line 1, in <module>',
         "RuntimeError: boom",
         *(f"step {4 + at} loss 0.1" for at in range(steps)),
     ]
@@ -482,3 +482,18 @@ def test_in_the_file_of_a_rank_lines_without_a_rank_are_its_own(name: str, is_da
     text = Text(name, lambda offset, length: raw[offset : offset + length], len(raw), 2026)
     [(result, _)] = build_blocks(text, [(raw.index(b"[rank3]"), len(raw) - 1, ("boom",), 0)])
     assert (result.origin.time is not None) is is_dated
+
+
+@pytest.mark.parametrize(
+    ("before", "caught"),
+    [
+        ("step 3", True),
+        ("2026-11-21 03:07:45,372 WARNING cache not read", True),
+        ("2026-11-21 03:07:45,372 ERROR training failed", False),
+    ],
+)
+def test_an_exception_that_is_logged_as_an_error_is_not_only_caught(before: str, caught: bool) -> None:
+    """A program that gives up catches the exception too, and says so."""
+    lines = [before, f"{HEADER}:", '  File "train.py", line 9, in load', "    read()", "KeyError: 'a'"]
+    (traceback,) = [each for each in blocks("\n".join(lines) + "\n", HEADER) if each.form == "traceback"]
+    assert traceback.caught is caught

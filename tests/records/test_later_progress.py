@@ -111,3 +111,12 @@ def test_steps_older_than_the_error_are_no_progress() -> None:
         text = text_of("\n".join([*lines, *others]) + "\n")
         trace = list(text.lines_from(0, text.size))[:4]
         assert read_sequel(text, trace, trace[0].parsed.origin, trace[0].parsed.writer).continued is continued
+
+
+@pytest.mark.parametrize(("caught", "enough"), [(True, 3), (False, 5)])
+def test_fewer_steps_show_that_a_caught_exception_ended_nothing(caught: bool, enough: int) -> None:
+    """Where lines name no writer, other ranks may still take a few steps after an exception."""
+    for count in (enough - 1, enough):
+        text = text_of("\n".join(["step 3", *TRACE, *steps(count)]) + "\n")
+        trace = list(text.lines_from(0, text.size))[1:4]
+        assert read_sequel(text, trace, trace[0].parsed.origin, "", caught).continued is (count == enough)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from triage.records.tracebacks import CHAINS, HEADER, is_exception
+from triage.records.tracebacks import CHAINS, HEADER, is_caught, is_exception
 
 from .factories import block, blocks, interleaved, traceback_of
 
@@ -574,3 +574,23 @@ def test_a_record_ends_mixed_tracebacks() -> None:
     """What stands behind it is of another failure."""
     mixed = [TRACE[0], TRACE[0], *TRACE[1:], "ValueError: x", "2026-11-21 03:07:45 INFO step 3", "ValueError: x"]
     assert sum(one.writers for one in blocks("\n".join(mixed) + "\n", HEADER)) == 1
+
+
+@pytest.mark.parametrize(
+    ("outermost", "expected"),
+    [
+        ('  File "train.py", line 9, in load', True),
+        ('  File "train.py", line 9, in <module>', False),
+        ('  File "/opt/venv/lib/python3.11/threading.py", line 982, in run', False),
+        ('  File "/opt/venv/lib/python3.11/site-packages/ray/actor.py", line 9, in call', False),
+    ],
+)
+def test_code_of_the_job_above_a_frame_caught_the_exception(outermost: str, expected: bool) -> None:
+    """The outermost frame is a function of the job; `<module>` and what starts a thread have nobody above them."""
+    lines = [f"{HEADER}:", outermost, "    run()", "KeyError: 'a'"]
+    assert is_caught(lines) is expected
+    assert is_caught([lines[0], "", *lines[1:]]) is expected
+    first = [f"{HEADER}:", '  File "train.py", line 3, in read', "OSError: gone", "", CHAINS[0], ""]
+    assert is_caught([*first, *lines]) is expected
+    assert not is_caught(lines[:1])
+    assert not is_caught(lines[-1:])

@@ -207,6 +207,7 @@ def _with_origins(fact: Evidence, lasts: Sequence[Evidence]) -> list[Evidence]:
 
 def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
     unplaced = [fact for fact in facts if is_final_exception(fact) and _has_no_rank(fact)]
+    unplaced = [fact for fact in unplaced if not _is_caught(fact)] or unplaced
     owners = _without_own_exception(_ended_with_code(facts), facts)
     if not unplaced or len({fact.text for fact in unplaced}) != 1:
         return facts
@@ -219,6 +220,10 @@ def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
     return [fact for fact in facts if id(fact) not in gone] + [
         _attributed(first, owner) for _, owner in sorted(owners.items())
     ]
+
+
+def _is_caught(fact: Evidence) -> bool:
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.caught
 
 
 def _on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:

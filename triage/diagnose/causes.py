@@ -12,7 +12,7 @@ from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import EMPTY_CONTEXT, root_tier, sort_tier
 from triage.diagnose.headline import has_no_message
-from triage.model.details import ExitDetail
+from triage.model.details import ExceptionDetail, ExitDetail
 
 _TOGETHER = 1.0  # seconds
 # `Inner Error!`, `CUDNN_STATUS_INTERNAL_ERROR`, `unknown error`: something failed, and not what.
@@ -38,7 +38,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class RootContest:
-    """What the rules of the choice look at. `failed_exits` are the ranks whose processes failed."""
+    """What the rules of the choice look at. `failed_exits` are the ranks whose processes ended with an exit code."""
 
     candidates: Sequence[Candidate]
     context: RuleContext
@@ -48,6 +48,17 @@ class RootContest:
 def stated_first(contest: RootContest, one: Candidate) -> float:
     """A line that states a cause comes before a possible cause, then an inference, then a stop from outside."""
     return root_tier(one) or 0
+
+
+def uncaught_first(contest: RootContest, one: Candidate) -> bool:
+    """An exception that the job's own code caught and printed may have ended nothing: it comes after others, unless the
+    launcher saw its process fail.
+    """
+    return _is_caught(one) and not contest.failed_exits & set(one.ranks)
+
+
+def _is_caught(one: Candidate) -> bool:
+    return all(isinstance(fact.detail, ExceptionDetail) and fact.detail.caught for fact in one.facts)
 
 
 def earlier_first(contest: RootContest, one: Candidate) -> float:
@@ -74,25 +85,6 @@ def _stopped_before(context: RuleContext, one: Candidate, other: Candidate) -> b
     )
 
 
-def first_without_clock(contest: RootContest, one: Candidate) -> tuple[bool, int, bool, bool]:
-    """Where no clock orders them: if processes failed, an error of a known rank comes first; then a known failure
-    before an unknown one, a cause before an ending; then what stands first in a file that has both, or torchelastic saw
-    first.
-    """
-    level = root_tier(one)
-    is_of_nobody = bool(contest.failed_exits) and not one.ranks
-    is_below = any(
-        root_tier(other) == level
-        and any(
-            other.first_lines[source].offset < one.first_lines[source].offset for source in one.shared_sources(other)
-        )
-        for other in contest.candidates
-    )
-    is_seen_late = not any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
-    specificity = (2 if one.signature else 0) + (1 if one.role == "cause" else 0)
-    return is_of_nobody, -specificity, is_below, is_seen_late
-
-
 def more_telling_first(contest: RootContest, one: Candidate) -> float:
     """Of unknown failures that nothing else orders, one with a message comes before one without; one with a reason
     before `internal error`; one that a line of the job's own code raised before others.
@@ -112,8 +104,8 @@ def _vagueness(one: Candidate) -> int:
 
 CHOOSING: tuple[Callable[[RootContest, Candidate], object], ...] = (
     stated_first,
+    uncaught_first,
     earlier_first,
-    first_without_clock,
     more_telling_first,
 )
 
@@ -136,11 +128,14 @@ def choose_root(
 
 
 def _place_order(one: Candidate) -> tuple[object, ...]:
-    """Order what no rule orders: signatures by their ids, then unknown failures by the places of their lines."""
+    """Order what no rule orders: what the launcher says it saw first, then signatures by their ids, then unknown
+    failures by the places of their lines.
+    """
+    is_seen_late = not any(isinstance(fact.detail, ExitDetail) and fact.detail.first_observed for fact in one.facts)
     time = one.first_time
     where = min(((fact.source, fact.offset) for fact in one.facts), default=("", 0))
     by_place = (time is None, time or 0.0, *where)
-    return (one.signature is None, one.id if one.signature else "", *by_place, one.id)
+    return (is_seen_late, one.signature is None, one.id if one.signature else "", *by_place, one.id)
 
 
 def began_together(root: Candidate, others: Sequence[Candidate]) -> tuple[Candidate, ...]:
@@ -161,6 +156,7 @@ def _is_independent(one: Candidate, other: Candidate) -> bool:
     return (
         root_tier(one) == root_tier(other)
         and _vagueness(other) <= _vagueness(one)
+        and _is_caught(other) <= _is_caught(one)
         and not any(each.indicates or each.is_inferred or each.is_exit_only or not each.ranks for each in both)
         and not set(one.ranks) & set(other.ranks)
     )
@@ -173,11 +169,14 @@ def _seconds_between(one: Candidate, other: Candidate) -> float:
 
 
 def _failed_exits(context: RuleContext) -> frozenset[int]:
-    """Return the ranks whose processes failed, without those that the launcher stopped."""
+    """Return the ranks whose processes failed by an exit code: neither stopped by the launcher nor by a signal."""
     return frozenset(
         fact.origin.rank
         for fact in context.exits
-        if fact.origin.rank is not None and isinstance(fact.detail, ExitDetail) and fact.detail.is_own_failure
+        if fact.origin.rank is not None
+        and isinstance(fact.detail, ExitDetail)
+        and fact.detail.is_own_failure
+        and not fact.detail.signal
     )
 
 

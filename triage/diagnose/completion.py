@@ -35,7 +35,7 @@ class Completion:
 
     `lines` are the (source, activity) that count. `is_proved`: they cover every trace; `open_ranks` and `open_writers`
     are those that they do not cover. `has_traces`: some rank or some training step is seen at all. `has_end_of_each`:
-    lines without a rank say the same end as often as there are ranks.
+    as many lines as there are ranks say the same end.
     """
 
     lines: tuple[tuple[str, Activity], ...] = ()
@@ -144,7 +144,7 @@ def _proved_hosts(lines: Iterable[tuple[str, Activity]], job: JobMap) -> tuple[s
 def _ranks_of_ended_files(
     lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]], size: int
 ) -> set[int]:
-    """Return the ranks of files whose lines without a rank say the same end as often as they have ranks.
+    """Return the ranks of files in which as many lines say the same end as the files have ranks.
 
     Ranks of the world that no file names may be in any of them.
     """
@@ -161,7 +161,8 @@ def _ranks_of_ended_files(
 def _has_end_of_each(
     lines: Iterable[tuple[str, Activity]], activities: Iterable[tuple[str, Activity]], job: JobMap
 ) -> bool:
-    """Whether lines that name no rank say the same end as often as there are ranks; copies of a file do not count.
+    """Whether as many lines as there are ranks say the same end, one of each rank that they name; copies of a file do
+    not count.
 
     Where logs stand one after another, training follows all ends but those of the last log. If all ranks had ended
     before that training, it would be another run.
@@ -185,11 +186,14 @@ def _has_end_of_each(
 
 
 def _count_ends(lines: Iterable[tuple[str, Activity]]) -> dict[str, Counter[str]]:
-    """Return how often each source says an end that names no rank, by the text of the end."""
+    """Return how many ranks say an end in each source, by the text of the end; each line without a rank is one."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
+    named: set[tuple[str, str, int]] = set()
     for source, activity in lines:
-        if activity.completion == "program" and activity.origin.rank is None:
-            counts[activity.end_text][source] += 1
+        rank, text = activity.origin.rank, activity.end_text
+        if activity.completion == "program" and (rank is None or (text, source, rank) not in named):
+            counts[text][source] += 1
+            named |= {(text, source, rank)} if rank is not None else set()
     return counts
 
 

@@ -113,7 +113,7 @@ class Outcome:
             return "Python ignored it"
         if detail.nonfatal == "thread" and ends and not self.died:
             return "it ended only a thread, and the job finished"
-        if detail.continued and not may_have_ended:
+        if detail.continued and (detail.caught or not may_have_ended):
             return "its rank made progress afterwards"
         return ""
 

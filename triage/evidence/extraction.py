@@ -377,8 +377,10 @@ def _read_activity(
         before = read_activity(read(start, end - start), start, year, layout)
         earlier = sorted([*before, *earlier], key=lambda activity: activity.offset)
     if tail_start > 0 and not has_one_writer:
-        if len(writers) > 1 and not any(each.end_text for each in (*earlier, *tail)):
-            earlier = [*earlier, *find_last_end(read, tail_start, len(writers), year, layout)]
+        processes = {(each.origin.host, each.origin.rank, each.origin.pid) for each in (*context.head_activity, *tail)}
+        several = max(len(writers), len(processes))
+        if several > 1 and not any(each.end_text for each in (*earlier, *tail)):
+            earlier = [*earlier, *find_last_end(read, tail_start, several, year, layout)]
         ends = find_earlier_ends(read, scan.size, [*earlier, *tail], year, layout)
         earlier = sorted([*ends, *earlier], key=lambda activity: activity.offset)
     return head, tail, earlier

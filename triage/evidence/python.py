@@ -20,9 +20,16 @@ from triage.evidence.extractor import make_evidence
 from triage.model import Block, Chain, Evidence, ExceptionDetail, Origin
 from triage.ranks.stated_ranks import read_stated_ranks
 from triage.records.pytests import FAILED, PLACE
-from triage.records.tracebacks import CHAINS, HEADER, NATIVE_SECTION, is_exception, measure_margin, without_margin
+from triage.records.tracebacks import (
+    CHAINS,
+    HEADER,
+    LIBRARY,
+    NATIVE_SECTION,
+    is_exception,
+    measure_margin,
+    without_margin,
+)
 
-_LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
 _COLLECTIVE_FILES = ("distributed_c10d.py", "_functional_collectives.py", "functional_collectives.py")
 # torch.distributed.checkpoint quotes the traceback of every failed rank: `Traceback (most recent call last): (RANK 0)`
 _NAMED = lazy_re(r"\(RANK (\d{1,18})\)")
@@ -80,6 +87,7 @@ def make_exception(
         truncated=truncated,
         interleaved=interleaved,
         secondary=chain != "final",
+        caught=block.caught,
     )
     return make_evidence(block, "exception", "Python", text, detail, **{**parts, "type": type, "chain": chain})
 
@@ -201,7 +209,7 @@ def _innermost_frame(lines: list[str]) -> dict[str, str]:
             continue
         following = lines[index + 1].strip() if index + 1 < len(lines) and FRAME.match(lines[index + 1]) is None else ""
         frame = {"file": match["file"], "line": match["line"], "function": match["function"] or "", "code": following}
-        if not _LIBRARY.search(match["file"]):
+        if not LIBRARY.search(match["file"]):
             place = frame
         elif match["file"].endswith(_COLLECTIVE_FILES) and match["function"]:
             place = {**place, "op": match["function"]}

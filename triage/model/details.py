@@ -63,7 +63,7 @@ class ExceptionDetail(Detail):
     afterwards. `ends_writer`: nothing of its writer follows in its file. `quoted_by_launcher`: the rank printed it
     itself before. `interleaved`: lines of several writers were mixed. `truncated`: its last line is missing.
     `spawn_index`: number of the process of torch.multiprocessing.spawn. `secondary`: another exception of its chain is
-    the failure.
+    the failure. `caught`: as `Block` has it.
     """
 
     type: str = ""
@@ -76,6 +76,7 @@ class ExceptionDetail(Detail):
     truncated: bool = False
     spawn_index: int | None = None
     secondary: bool = False
+    caught: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,10 @@ class Block:
     that says what happened (the last line of a traceback). `form` is the shape: line, traceback, terminate, elastic …
     `ambiguous`: lines of several writers that cannot be separated. `continued`: its writer made progress afterwards.
     `ends_writer`: nothing of its writer follows, as far as was read. `nonfatal`: an exception that does not end its
-    process (`ignored`, `thread`). `writers`: so many processes printed this same traceback, their lines mixed; 0: all
-    lines are of one writer. `has_own_time`: its own lines have a time; else the time is that of an earlier line, and it
-    happened then or later.
+    process (`ignored`, `thread`). `caught`: one that the job's own code caught and printed, and not as an error of its
+    logger; its process may have gone on. `writers`: so many processes printed this same traceback, their lines mixed;
+    0: all lines are of one writer. `has_own_time`: its own lines have a time; else the time is that of an earlier line,
+    and it happened then or later.
     """
 
     source: str
@@ -83,6 +84,7 @@ class Block:
     continued: bool = False
     ends_writer: bool = False
     nonfatal: str = ""
+    caught: bool = False
     writers: int = 0
     has_own_time: bool = True
 

@@ -33,6 +33,7 @@ IGNORED = lazy_re(
     r"Task exception was never retrieved"
 )
 _LOGGED = lazy_re(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
+_LOGGED_AS_ERROR = lazy_re(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,25 +351,28 @@ def _without_used(collected: CollectedLines, used: set[int], hit: Line) -> Colle
 def _block(text: Text, form: str, collected: CollectedLines) -> Block:
     first, headline = collected.lines[0], collected.headline
     origin = first.parsed.origin
-    nonfatal = ""
-    if form == "traceback":
+    nonfatal, is_logged_as_error = "", False
+    is_traceback = form == "traceback"
+    if is_traceback:
         before, is_next = _line_before(text, first)
         nonfatal = _nonfatal_kind(before)
+        is_logged_as_error = before is not None and is_next and _LOGGED_AS_ERROR.search(before.parsed.text) is not None
         if before is not None and is_next and _is_record_of(before, first) and _LOGGED.search(before.parsed.text):
             # `logging.exception` writes its record, and directly after it the traceback without a prefix.
             origin = before.parsed.origin
     has_own_time = origin.time is not None
     if not has_own_time:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
-    is_traceback = form == "traceback"
-    sequel = read_sequel(text, collected.lines, origin, first.parsed.writer) if is_traceback else Sequel()
+    lines = tuple(line.parsed.text for line in collected.lines)
+    caught = is_traceback and not is_logged_as_error and tracebacks.is_caught(lines)
+    sequel = read_sequel(text, collected.lines, origin, first.parsed.writer, caught) if is_traceback else Sequel()
     return Block(
         source=text.name,
         offset=first.offset,
         end=collected.lines[-1].end,
         headline=headline.offset,
         form=form,
-        lines=tuple(line.parsed.text for line in collected.lines),
+        lines=lines,
         origin=_with_inner_rank(origin, collected.lines),
         ambiguous=collected.ambiguous or has_repeated_exception_name(headline.parsed.text),
         writers=collected.writers,
@@ -376,6 +380,7 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         has_own_time=has_own_time,
         continued=sequel.continued,
         ends_writer=sequel.ends_writer,
+        caught=caught,
     )
 
 

@@ -16,6 +16,8 @@ from triage.records.text import REACH, Line, Text
 # Other ranks take at most a few steps more before they wait for the failed one.
 _STEPS_OF_PROGRESS = 5
 _PROGRESS_LINES = 20
+# A caught exception may end no process, and less shows that it did not.
+_STEPS_AFTER_CAUGHT = 3
 # After an error of a process that is no rank, other writers must reach so many steps.
 _STEPS_OF_OTHERS = 8
 _MOST_LINES, _MOST_BEFORE, _NEAR = 2000, 200, 20
@@ -37,8 +39,8 @@ class Sequel:
     ends_writer: bool = False
 
 
-def read_sequel(text: Text, lines: Sequence[Line], origin: Origin, writer: str) -> Sequel:
-    """Return what follows a traceback, its `lines`."""
+def read_sequel(text: Text, lines: Sequence[Line], origin: Origin, writer: str, caught: bool = False) -> Sequel:
+    """Return what follows a traceback, its `lines`. `caught`: the job's own code caught the exception."""
     is_named = origin.rank is not None or bool(writer)
     own = _lines_behind(text, lines[-1], origin, writer)
     first = next(own, None)
@@ -50,8 +52,9 @@ def read_sequel(text: Text, lines: Sequence[Line], origin: Origin, writer: str) 
         if _begins_earlier(text, lines[0], early, origin):
             return Sequel(ends_writer=True)
         behind = itertools.chain(early, behind)
+    enough = _STEPS_AFTER_CAUGHT if caught else _STEPS_OF_PROGRESS
     return Sequel(
-        _made_progress(text, lines[0], behind, origin, writer) or _others_went_on(text, lines, origin, writer)
+        _made_progress(text, lines[0], behind, origin, writer, enough) or _others_went_on(text, lines, origin, writer)
     )
 
 
@@ -70,23 +73,26 @@ def _writes_again(text: Text, last: Line, writer: str) -> bool:
     return any(line.parsed.writer.startswith(label) for line in behind)
 
 
-def _made_progress(text: Text, before: Line, behind: Iterator[ParsedLine], origin: Origin, writer: str) -> bool:
-    """Return whether the same rank made progress afterwards, so that the exception was handled.
+def _made_progress(
+    text: Text, first: Line, behind: Iterator[ParsedLine], origin: Origin, writer: str, enough: int
+) -> bool:
+    """Return whether the same rank made progress after a traceback, so that the exception was handled.
 
-    Where lines name no writer, steps up to the last one `before` are of another rank whose log follows.
+    Where lines name no writer, steps up to the last one before its `first` line are of another rank whose log follows,
+    and `enough` steps must follow.
     """
     is_named = origin.rank is not None or bool(writer)
     later = (parsed for parsed in behind if not _is_late(parsed, origin) and _is_progress(parsed.text))
     if is_named:
         return next(later, None) is not None
-    count, done = 0, _last_step_before(text, before, origin, writer)
+    count, done = 0, _last_step_before(text, first, origin, writer)
     steps: set[int] = set()
     for parsed in later:
         step = _step_of(parsed)
         if step is None or done is None or step > done:
             count += 1
             steps |= {step} if step is not None else set()
-        if count >= _PROGRESS_LINES or len(steps) >= _STEPS_OF_PROGRESS:
+        if count >= _PROGRESS_LINES or len(steps) >= enough:
             return True
     return False
 

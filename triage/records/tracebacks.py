@@ -56,11 +56,26 @@ NATIVE_SECTION = lazy_re(r"C\+\+ (?:Traceback|Call Stacks) \(")
 _SUMMARY = "Error Message Summary:"
 _SECTION = lazy_re(rf"-{{10,}}$|{NATIVE_SECTION.pattern}|Python Call Stacks \(|{_SUMMARY}$")
 _NATIVE_FRAME = lazy_re(r"\d{1,3} {1,3}\S")
+# Files that are no part of the job's own code.
+LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
+_OUTERMOST = lazy_re(r'\s*File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)')
 
 
 def is_exception(text: str) -> bool:
     """Is it the exception line of a traceback: `pkg.Type: message` or a bare `Type`?"""
     return _EXCEPTION.match(text) is not None or _DOTTED.match(text) is not None
+
+
+def is_caught(lines: Sequence[str]) -> bool:
+    """Whether the job's own code caught the exception of a traceback, and printed it.
+
+    The outermost frame of an exception that ends a program or a thread is `<module>`, or of what started it; that of a
+    caught one is the function that caught it. Of a chain the last traceback counts.
+    """
+    headers = [index for index, line in enumerate(lines) if HEADER in line]
+    below = filter(str.strip, lines[headers[-1] + 1 :]) if headers else ()
+    outermost = _OUTERMOST.match(next(iter(below), ""))
+    return outermost is not None and outermost["function"] != "<module>" and not LIBRARY.search(outermost["file"])
 
 
 def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[list[Line], Line, bool]:

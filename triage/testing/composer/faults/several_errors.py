@@ -22,7 +22,7 @@ from triage.testing.composer.faults.uncaught import (
     training_calls,
     uncaught,
 )
-from triage.testing.composer.model import Exit, Line, LogStyle, Story, Truth, World
+from triage.testing.composer.model import Exit, Line, LogStyle, Story, Truth, World, Writer
 from triage.testing.composer.parts import echoes, record, steps
 
 _HANDLED = (
@@ -41,6 +41,20 @@ _HANDLED = (
         "no cache on {host}, reading from the source",
         ("open_cache", 'return open(path, "ab")'),
         "PermissionError: [Errno 13] Permission denied: '/scratch/cache/index.bin'",
+    ),
+)
+_PRINTED = (
+    (
+        "sample left out",
+        ("__next__", "return self.decode(record)"),
+        "struct.error: unpack requires a buffer of 16 bytes",
+    ),
+    ("built it anew", ("load_index", "return json.load(file)"), "ValueError: index of version 3, expected 4"),
+    ("used the default", ("read_limits", 'return limits[section]["steps"]'), "KeyError: 'steps'"),
+    (
+        "went on without",
+        ("sync_metrics", "reply = session.post(url, json=values)"),
+        "metricsd.ClientError: quota exceeded",
     ),
 )
 _PACKAGES = ("runkit", "trainstack", "labflow", "orbit_train")
@@ -75,7 +89,12 @@ def logged_error(world: World, rng: random.Random) -> Story:
 
 
 def _log_exception(world: World, rank: int, at: float, message: str, text: str, level: str) -> Line:
-    """Return the record of a logger about an exception; loguru parts the frames by empty lines."""
+    """Return the record of a logger about an exception; loguru parts the frames by empty lines.
+
+    The traceback begins in the function that caught it.
+    """
+    head, *frames = text.split("\n  File")
+    text = "\n  File".join([head, *(frame for frame in frames if ", in <module>\n" not in frame)])
     if world.log_style == "loguru":
         head, *frames = text.replace("\n  File", "\n\n  File").split("\n")
         text = "\n".join([head, *frames[:-1], "", frames[-1]])
@@ -122,6 +141,43 @@ def earlier_caught(world: World, rng: random.Random) -> Story:
     root = "torch.tensor-shape-error" if shape else None
     cause = uncaught(world, rank, at, text)
     return end_job(world, rng, Prelude((*before.lines, handled, *later), at), [cause], [root])
+
+
+def earlier_printed(world: World, rng: random.Random) -> Story:
+    """One rank prints the traceback of an exception that it handles, in a program without a logger; several steps later
+    another exception ends the same or another rank.
+    """
+    bare, count = replace(world, log_style="bare"), rng.randrange(3, 9)
+    before = train_until(bare, rng)
+    handled = _print_handled(bare, rng, rng.randrange(world.size), before.at)
+    later = steps(bare, rng, before.at + 0.6, count, number=before.step)
+    at, rank = before.at + 1 + count, rng.randrange(world.size)
+    cause = uncaught(bare, rank, at, program_error(world, rng))
+    return end_job(bare, rng, Prelude((*before.lines, *handled, *later), at), [cause], [None])
+
+
+def printed_while_loading(world: World, rng: random.Random) -> Story:
+    """Some ranks print the traceback of an exception that they handle while they load; then another rank fails there,
+    before the first step.
+    """
+    bare = replace(world, log_style="bare")
+    before, rank = load_until(bare, rng), rng.randrange(world.size)
+    others = [other for other in world.ranks if other != rank]
+    handled = []
+    for other in rng.sample(others, rng.randrange(1, min(len(others), 3) + 1)):
+        handled += _print_handled(bare, rng, other, before.at + rng.uniform(0, 3))
+    at = before.at + rng.uniform(4, 9)
+    calls = setup_calls(world, rng, "model = build(args)", Call(world.script, 44, "build", "size = sizes[args.size]"))
+    cause = uncaught(bare, rank, at, format_traceback(world, calls, "KeyError: '7B-wide'"), tagged=False)
+    return end_job(bare, rng, Prelude((*before.lines, *handled), at), [cause], [None], share=0.0)
+
+
+def _print_handled(world: World, rng: random.Random, rank: int, at: float) -> list[Line]:
+    """Return what `traceback.print_exc()` prints where an exception is handled, and perhaps what the program adds."""
+    note, call, error = rng.choice(_PRINTED)
+    text = format_traceback(world, [Call(world.script, rng.randrange(20, 140), *call)], error)
+    notes = [record(world, rank, at + 0.1, note)] if rng.random() < 0.5 else []
+    return [Line(at, Writer("rank", rank), text), *notes]
 
 
 def two_user_errors(world: World, rng: random.Random) -> Story:
@@ -231,6 +287,8 @@ FAULTS = (
     Fault("logged-error", logged_error, BACKENDS),
     Fault("framework-wraps-error", framework_wraps_error, BACKENDS),
     Fault("earlier-error-handled", earlier_caught),
+    Fault("earlier-error-printed", earlier_printed, BACKENDS),
+    Fault("error-printed-while-loading", printed_while_loading, BACKENDS, least_per_node=2),
     Fault("two-user-errors", two_user_errors, BACKENDS),
     Fault("later-known-error", later_known_error, BACKENDS, least_per_node=2),
     Fault("two-known-errors", two_known_errors),
