@@ -57,6 +57,20 @@ def root(directory: Path) -> Finding | None:
     return triage.ingest(directory).root_cause
 
 
+@pytest.mark.parametrize(("since", "is_drift"), [(SINCE, True), (1, False)])
+def test_all_ranks_of_a_shared_file_are_compared_from_their_first_steps(
+    since: int, is_drift: bool, tmp_path: Path
+) -> None:
+    """Sixteen ranks print a long line each: their first step is behind the start of the file that the scan keeps."""
+    rows = [f"rank {rank} of 16 on n{rank // 8}" for rank in range(16)]
+    for step in range(1, STEPS + 1):
+        for rank in range(16):
+            rows.append(f"[rank{rank}]: step {step} loss {drifted(step, rank // 8, since):.7f} {'x' * 600}")
+    (tmp_path / "job.log").write_text("\n".join(rows) + "\n")
+    found = root(tmp_path)
+    assert (found is not None and found.signature == "numeric.rank-divergence") is is_drift
+
+
 STYLES = [
     "2026-03-04 05:00:01 [rank {rank}] INFO step {step} loss 2.1 grad_norm {v:.4f}",
     "[rank{rank}]: {{'loss': {v:.4f}, 'grad_norm': 1.25, 'step': {step}}}",

@@ -24,6 +24,7 @@ ScannedTexts = Sequence[tuple[Source, ScanResult]]
 _MAX_PROBED = 256  # texts whose tails are searched before anything is parsed
 _LINE_BUDGET = 240  # lines that are parsed at the ends of all texts together, and half as many at their starts
 _MIN_LAST_LINES, _MIN_FIRST_LINES = 3, 2  # lines per rank that are parsed in any case
+_START_OF_WRITER, _MOST_OF_START = 1 << 12, 1 << 20  # bytes of a start for each writer, and for all of them
 _FIRST_HEADS, _SEARCHED_HEAD = 8, 1 << 15  # texts and bytes that are searched for the ways of parallelism
 _MODEL_PARTS = lazy_re(
     rb"(?i)(?:pipeline|tensor|expert|context)[ _-](?:model[ _-])?parallel(?:[ _-]?\w{0,8})?[^\w\n]{1,24}(?:[2-9]|\d\d)"
@@ -98,9 +99,12 @@ class ObservedValues:
         )
 
     def _read_start(self, finder: StepFinder) -> list[RankValue]:
-        source = finder.source
-        most = max(self._share // 2, _MIN_FIRST_LINES * self._writer_counts[source.name])
-        return extract_values(finder.text, source, finder.scan.head, 0, finder.complete_origin, most=most, last=False)
+        source, writers = finder.source, self._writer_counts[finder.source.name]
+        most = max(self._share // 2, _MIN_FIRST_LINES * writers)
+        head, size = finder.scan.head, min(writers * _START_OF_WRITER, _MOST_OF_START)
+        if source.path is not None and len(head) < size:
+            head = finder.read(0, size).rpartition(b"\n")[0]
+        return extract_values(finder.text, source, head, 0, finder.complete_origin, most=most, last=False)
 
 
 def group_by_quantity(values: Iterable[RankValue], *agreements: str) -> dict[str, list[RankValue]]:
