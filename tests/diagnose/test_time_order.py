@@ -6,19 +6,27 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.time_order import find_start, is_zone_apart, tie_clocks
+from triage.diagnose.time_order import find_start, is_zone_apart, stands_before, tie_clocks
 from triage.model.evidence import Evidence, Origin
+from triage.records.activity import Activity
 
 from .factories import exited, fact
 
 
-def steps(shift: float = 0.0) -> list[tuple[Origin, int]]:
+def make_steps(*steps: tuple[Origin, int]) -> list[tuple[str, Activity]]:
+    """Return lines of one source with these steps, one byte behind the other."""
+    return [("job.log", Activity(origin, offset, "", step, False)) for offset, (origin, step) in enumerate(steps)]
+
+
+def steps(shift: float = 0.0) -> list[tuple[str, Activity]]:
     """Ranks 0 and 1 on hosts a and b do the same steps, the clock of b is `shift` ahead."""
-    return [
-        (Origin(rank=rank, host=host, time=100.0 + 10 * step + rank * shift), step)
-        for step in (7, 8, 9)
-        for rank, host in enumerate("ab")
-    ]
+    return make_steps(
+        *(
+            (Origin(rank=rank, host=host, time=100.0 + 10 * step + rank * shift), step)
+            for step in (7, 8, 9)
+            for rank, host in enumerate("ab")
+        )
+    )
 
 
 @given(st.floats(-1e5, 1e5))
@@ -48,14 +56,25 @@ def test_hosts_are_tied_over_others() -> None:
     """a shares a step with b, b with c."""
     chain = [(Origin(rank=0, host="a", time=10.0), 1), (Origin(rank=1, host="b", time=110.0), 1)]
     chain += [(Origin(rank=1, host="b", time=120.0), 2), (Origin(rank=2, host="c", time=20.0), 2)]
-    assert tie_clocks(chain, "abc").offsets == {"a": 0.0, "b": 100.0, "c": 0.0}
+    assert tie_clocks(make_steps(*chain), "abc").offsets == {"a": 0.0, "b": 100.0, "c": 0.0}
 
 
 def test_steps_of_other_attempts_tie_nothing() -> None:
     """Step 7 of attempt 0 and of attempt 1 were done at different times."""
-    assert tie_clocks(
-        [(Origin(host="a", time=1.0), 7), (Origin(host="b", time=900.0, attempt=1), 7)], "ab"
-    ).offsets == {"a": 0.0}
+    apart = make_steps((Origin(host="a", time=1.0), 7), (Origin(host="b", time=900.0, attempt=1), 7))
+    assert tie_clocks(apart, "ab").offsets == {"a": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "is_shared"), [("abab", True), ("aabb", False), ("abba", True), ("aaaa", False), ("ababcc", False)]
+)
+def test_a_file_orders_hosts_whose_lines_stand_between_each_other(hosts: str, is_shared: bool) -> None:
+    """Where the log of one host follows that of another, the places of lines say nothing of their times."""
+    clock = tie_clocks(make_steps(*((Origin(host=host), 1) for host in hosts)), "abc")
+    assert clock.shared_files == (frozenset({"job.log"}) if is_shared else frozenset())
+    above, below = (fact("x", host=host, time=time, offset=int(time)) for host, time in (("a", 10.0), ("b", 90.0)))
+    assert stands_before(above, below, clock.shared_files) is is_shared
+    assert not stands_before(below, above, clock.shared_files)
 
 
 def test_the_end_of_a_process_may_have_been_earlier() -> None:

@@ -186,7 +186,7 @@ class Candidate:
         Clocks of unknown hosts may be apart, but where they agree with the order of the lines, that is the order.
         """
         pairs = [(self.first_lines[source], other.first_lines[source]) for source in self.shared_sources(other)]
-        return bool(pairs) and all(stands_before(*pair) for pair in pairs)
+        return bool(pairs) and all(stands_before(*pair, self.clocks.shared_files) for pair in pairs)
 
     def shared_sources(self, other: Candidate) -> Set[str]:
         """Return the files that have lines of both."""

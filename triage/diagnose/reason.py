@@ -145,7 +145,7 @@ def _tie_clocks(activities: Sequence[tuple[str, Activity]], job: JobMap) -> Cloc
     hosts = {name for names in job.hosts.values() for name in names}
     hosts |= {short_host(origin.host) for origin in job.sources.values() if origin.host}
     errors = {host: clock.uncertainty for host, clock in job.clocks.by_host.items()}
-    return tie_clocks(((one.origin, one.step) for _, one in activities if one.step is not None), hosts, errors)
+    return tie_clocks(activities, hosts, errors)
 
 
 def _last_times(activities: Iterable[tuple[str, Activity]], clocks: Clocks) -> dict[int, tuple[str, float]]:

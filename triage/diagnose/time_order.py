@@ -8,12 +8,13 @@ count here, so a clock that is wrong changes no answer.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.clocks import RESOLUTION
 from triage.ranks.identity import short_host
+from triage.records.activity import Activity
 
 # On one host, timestamps with fractions that are closer than this are in no order: programs write with a delay.
 FINE_RESOLUTION = 0.2
@@ -32,12 +33,14 @@ Step = tuple[int, int]  # attempt and number
 class Clocks:
     """`offsets`: host to the seconds by which its clock is ahead of the reference; untied hosts are not in it.
 
-    `errors`: host to the seconds by which that may be wrong, as `ranks.clocks` estimates.
+    `errors`: host to the seconds by which that may be wrong, as `ranks.clocks` estimates. `shared_files`: the sources
+    in which lines of several hosts stand between each other.
     """
 
     hosts: frozenset[str] = frozenset()
     offsets: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
+    shared_files: frozenset[str] = frozenset()
 
     def uncertainty(self, one: str | None, other: str | None) -> float:
         """Return the seconds within which two times of one clock, read on these hosts, are in no order."""
@@ -81,30 +84,42 @@ def is_zone_apart(cause: float, effect: float) -> bool:
     return steps != 0 and abs(delay) < MOST_ZONES and rest <= _ZONE_DELAY[1] - _ZONE_DELAY[0]
 
 
-def stands_before(one: Evidence, other: Evidence) -> bool:
+def stands_before(one: Evidence, other: Evidence, shared_files: Set[str] = frozenset()) -> bool:
     """Whether the first of two lines of a file stands above the second and its time is earlier, too.
 
-    Lines of two known hosts may stand one host after the other, so their places order nothing.
+    Lines of two known hosts may stand one host after the other, so their places order nothing outside `shared_files`.
     """
     times = one.origin.time, other.origin.time
     is_of_other_host = None not in (one.origin.host, other.origin.host) and one.origin.host != other.origin.host
-    if is_of_other_host or times[0] is None or times[1] is None:
+    if (is_of_other_host and one.source not in shared_files) or times[0] is None or times[1] is None:
         return False
     return one.offset < other.offset and times[0] < times[1] - RESOLUTION
 
 
 def tie_clocks(
-    steps: Iterable[tuple[Origin, int]], hosts: Iterable[str], errors: Mapping[str, float] | None = None
+    activities: Iterable[tuple[str, Activity]], hosts: Iterable[str], errors: Mapping[str, float] | None = None
 ) -> Clocks:
-    """Tie the clocks of all hosts of a job by (origin, step) of lines near the end of the logs."""
+    """Tie the clocks of all hosts of a job by the steps in the first and last lines of its sources."""
     names = frozenset(hosts)
     if len(names) < 2:
         return Clocks(names)
     times: dict[str, dict[Step, list[float]]] = {}
-    for origin, step in steps:
-        if origin.host is not None and origin.time is not None:
-            times.setdefault(origin.host, {}).setdefault((origin.attempt, step), []).append(origin.time)
-    return Clocks(names, _estimate_offsets(times), errors or {})
+    spans: dict[str, dict[str, tuple[int, int]]] = {}
+    for source, activity in activities:
+        origin, offset = activity.origin, activity.offset
+        if origin.host is None:
+            continue
+        first, last = spans.setdefault(source, {}).get(origin.host, (offset, offset))
+        spans[source][origin.host] = min(first, offset), max(last, offset)
+        if activity.step is not None and origin.time is not None:
+            times.setdefault(origin.host, {}).setdefault((origin.attempt, activity.step), []).append(origin.time)
+    shared = frozenset(source for source, by_host in spans.items() if _all_overlap(by_host.values()))
+    return Clocks(names, _estimate_offsets(times), errors or {}, shared)
+
+
+def _all_overlap(spans: Collection[tuple[int, int]]) -> bool:
+    """Whether several hosts write, and the lines of none end before those of another begin."""
+    return len(spans) > 1 and max(first for first, _ in spans) < min(last for _, last in spans)
 
 
 def _estimate_offsets(times: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
