@@ -10,9 +10,11 @@ import pytest
 
 import triage
 from triage.evidence import extract_text
-from triage.evidence.extraction import ExtractedSource, _is_identity_line, pack, unpack
+from triage.evidence.extraction import ExtractedSource, _is_identity_line, guess_year, pack, unpack
 from triage.evidence.inference import make_inferences
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
+from triage.model.evidence import Source
+from triage.scan.interface import ScanResult
 
 LOG = """\
 Traceback (most recent call last):
@@ -73,6 +75,22 @@ def test_ends_before_many_warnings_are_read_where_several_processes_write(is_tag
     warnings = [warning.format(number % 4, "x" * 200) for number in range(150)]
     (tmp_path / "job.log").write_text("\n".join(["world_size=4", *steps, *ends, *warnings]) + "\n")
     assert (triage.ingest(tmp_path).verdict == "clean") is is_tagged
+
+
+@pytest.mark.parametrize(
+    ("line", "year"),
+    [
+        (b"2027-08-05 03:10:34 step 3", 2027),
+        (b"2027/08/05 03:10:34 step 3", 2027),
+        (b"[Wed Aug  5 03:06:30 2027] overlayfs: idmapped layers", 2027),
+        (b"Thu Aug 15 03:06:30 UTC 2027", 2027),
+        (b"Date: Wed, 05 Aug 2027 03:06:30 GMT", 2027),
+        (b"[Wed Aug  5 03:06:30] overlayfs, 2027 layers", 1970),
+    ],
+)
+def test_a_year_that_any_line_states_is_that_of_stamps_without_one(line: bytes, year: int) -> None:
+    """A file in an archive may have the time 0, so what dmesg and others state counts."""
+    assert guess_year([(Source("job.log", "stream"), ScanResult((), len(line), line, b""))]) == year
 
 
 @pytest.mark.parametrize(("lines", "is_joined"), [(500, True), (900, False)])

@@ -302,3 +302,27 @@ def test_the_first_failed_process_of_open_mpi_is_named(name: str) -> None:
 def test_ordinary_lines_are_no_exits(line: str) -> None:
     """Words like task, exit and killed in a program's own output say nothing of processes."""
     assert exits(line) == []
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("signal SIGSEGV", (3, -11, "SIGSEGV")),
+        ("exit code 7", (3, 7, "")),
+        ("signal SIGUNKNOWN", None),
+    ],
+)
+def test_a_spawned_process_that_ended_without_an_exception(end: str, expected: tuple[object, ...] | None) -> None:
+    """torch.multiprocessing.spawn names it by its index, which is its local rank."""
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/train.py", line 266, in <module>\n'
+        "    mp.spawn(main, args=(args,), nprocs=8)\n"
+        f"torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with {end}\n"
+    )
+    found = [
+        (fact.origin.local_rank, fact.detail.exit_code, fact.detail.signal)
+        for fact in exits(text)
+        if isinstance(fact.detail, ExitDetail)
+    ]
+    assert found == ([expected] if expected else [])

@@ -47,7 +47,11 @@ Read = Callable[[int, int], bytes]
 Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
 
-_YEAR = lazy_re(rb"\b(20\d\d)-\d\d-\d\d")
+_MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_YEAR = lazy_re(
+    rb"\b(20\d\d)(?:-\d\d-\d\d|/\d\d/\d\d)|\b" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?(20\d\d)\b|"
+    rb"\b\d\d? " + _MONTH + rb" (20\d\d)\b"
+)
 # NCCL says at the start which address its host has.
 _ADDRESS = lazy_re(
     r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
@@ -485,6 +489,6 @@ def guess_year(scanned: Sequence[tuple[Source, ScanResult]]) -> int:
     for _, scan in scanned:
         match = _YEAR.search(scan.head) or _YEAR.search(scan.tail)
         if match is not None:
-            return int(match[1])
+            return int(next(filter(None, match.groups())))
     newest = max((source.mtime for source, _ in scanned if source.mtime), default=0.0)
     return time.gmtime(newest).tm_year

@@ -17,6 +17,11 @@ from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.timestamps import ISO, epoch_seconds, match_time_zone
 
 _TABLE = lazy_re(r"^[\w.]*ChildFailedError\b", re.M)
+# torch/multiprocessing/spawn.py
+_SPAWNED = lazy_re(
+    r"ProcessExitedException: process (?P<index>\d{1,4}) terminated with (?:signal (?P<signal>SIG[A-Z]{2,8})|"
+    r"exit code (?P<code>\d{1,3}))"
+)
 # What `@record` saved belongs to the process, not to the launcher that quotes it.
 _QUOTED = lazy_re(r"(  traceback : )Traceback \(most recent call last\):\n.*?(?=^[-=]{20}|^\[\d+\]:|\Z)", re.M | re.S)
 _RANK = lazy_re(r"rank\s+: (\d{1,18}) \(local_rank: (\d{1,18})\)")
@@ -80,6 +85,8 @@ def extract(block: Block) -> list[Evidence]:
         return _parse_entry(block, "\n".join(block.lines))
     if block.form == "traceback" and "ChildFailedError" in "\n".join(block.lines):
         return _parse_table(block)
+    if block.form == "traceback" and (end := _SPAWNED.search(block.lines[-1])):
+        return _parse_spawned(block, end)
     if block.form not in ("line", "c10", *_NOTICES):
         return []
     # Open MPI wraps its notices at 72 columns.
@@ -89,6 +96,17 @@ def extract(block: Block) -> list[Evidence]:
         if match is not None:
             return parse(block, match)
     return []
+
+
+def _parse_spawned(block: Block, match: re.Match[str]) -> list[Evidence]:
+    """Parse what torch.multiprocessing.spawn raises for the first process that failed without an exception of Python.
+
+    `ProcessExitedException: process 3 terminated with signal SIGSEGV`, or `… with exit code 1`.
+    """
+    number = signals.Signals.__members__.get(match["signal"] or "")
+    code = -number if number else int(match["code"] or 0)
+    origin = dataclasses.replace(block.origin, rank=None, local_rank=int(match["index"]))
+    return [_make_exit(block, origin, code, text=match.group(), first_observed=True)] if code else []
 
 
 def _parse_table(block: Block) -> list[Evidence]:
