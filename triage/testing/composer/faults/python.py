@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from triage.testing.composer.faults.interface import Fault
 from triage.testing.composer.faults.uncaught import (
@@ -97,7 +98,12 @@ def library_error(world: World, rng: random.Random) -> Story:
     text = (
         first + joint + format_traceback(world, calls, f"{error}: block {block} of {rng.choice(_SOURCES)} is unusable")
     )
-    return end_job(world, rng, before, [uncaught(world, rank, before.at, text)], [None])
+    story = end_job(world, rng, before, [uncaught(world, rank, before.at, text)], [None])
+    if not first_error.startswith("zlib"):
+        return story
+    # No signature knows the library, but what zlib says is the cause: the block is damaged.
+    roots = frozenset({None, "data.unreadable-sample"})
+    return replace(story, truth=replace(story.truth, verdicts=frozenset({"known", "unknown"}), roots=roots))
 
 
 def import_failure(world: World, rng: random.Random) -> Story:
