@@ -67,8 +67,8 @@ def test_all_ranks_of_a_shared_file_are_compared_from_their_first_steps(
         for rank in range(16):
             rows.append(f"[rank{rank}]: step {step} loss {drifted(step, rank // 8, since):.7f} {'x' * 600}")
     (tmp_path / "job.log").write_text("\n".join(rows) + "\n")
-    found = root(tmp_path)
-    assert (found is not None and found.signature == "numeric.rank-divergence") is is_drift
+    cause = root(tmp_path)
+    assert (cause is not None and cause.signature == "numeric.rank-divergence") is is_drift
 
 
 STYLES = [

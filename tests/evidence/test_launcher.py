@@ -320,9 +320,9 @@ def test_a_spawned_process_that_ended_without_an_exception(end: str, expected: t
         "    mp.spawn(main, args=(args,), nprocs=8)\n"
         f"torch.multiprocessing.spawn.ProcessExitedException: process 3 terminated with {end}\n"
     )
-    found = [
+    ends = [
         (fact.origin.local_rank, fact.detail.exit_code, fact.detail.signal)
         for fact in exits(text)
         if isinstance(fact.detail, ExitDetail)
     ]
-    assert found == ([expected] if expected else [])
+    assert ends == ([expected] if expected else [])

@@ -583,6 +583,7 @@ def test_a_record_ends_mixed_tracebacks() -> None:
         ('  File "train.py", line 9, in <module>', False),
         ('  File "/opt/venv/lib/python3.11/threading.py", line 982, in run', False),
         ('  File "/opt/venv/lib/python3.11/site-packages/ray/actor.py", line 9, in call', False),
+        ('  File "python/ray/_raylet.pyx", line 1883, in ray._raylet.execute_task', False),
     ],
 )
 def test_code_of_the_job_above_a_frame_caught_the_exception(outermost: str, expected: bool) -> None:
@@ -592,5 +593,6 @@ def test_code_of_the_job_above_a_frame_caught_the_exception(outermost: str, expe
     assert is_caught([lines[0], "", *lines[1:]]) is expected
     first = [f"{HEADER}:", '  File "train.py", line 3, in read', "OSError: gone", "", CHAINS[0], ""]
     assert is_caught([*first, *lines]) is expected
+    assert not is_caught([*first[:3], "", "-- Process 1 terminated with the following error:", *lines])
     assert not is_caught(lines[:1])
     assert not is_caught(lines[-1:])

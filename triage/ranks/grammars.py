@@ -112,14 +112,13 @@ GRAMMARS: tuple[Grammar, ...] = (
         rf"\[[\w@.-]+,(?P<rank>\d{{1,18}})\](?:\[(?P<host>[\w.-]+):(?:(?P<pid>\d{{1,18}})|unknown)\])?{_STREAM} ?",
         required_text="<std",
     ),
-    # Horovod writes no blank behind the colon. An odd number of blanks is one and the indent of a traceback.
     make_grammar(
         "PRRTE rank-output",
         "writer",
-        "Open MPI 5, Horovod",
+        "Open MPI 5",
         "[d",
-        ("[2]<stdout>: step 3", "[2]<stdout>:step 3"),
-        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM}(?: (?=(?:  )*(?:\S|$)))?",
+        "[2]<stdout>: step 3",
+        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM} ?",
         required_text="]<std",
     ),
     make_grammar(

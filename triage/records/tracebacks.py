@@ -70,12 +70,19 @@ def is_caught(lines: Sequence[str]) -> bool:
     """Whether the job's own code caught the exception of a traceback, and printed it.
 
     The outermost frame of an exception that ends a program or a thread is `<module>`, or of what started it; that of a
-    caught one is the function that caught it. Of a chain the last traceback counts.
+    caught one is the function that caught it. Of a chain the last traceback counts. What a launcher or a parent process
+    quotes of another one begins in the function that it ran there, and was not caught by the job.
     """
     headers = [index for index, line in enumerate(lines) if HEADER in line]
+    above = next(filter(None, (line.strip() for line in reversed(lines[: headers[-1]]))), "") if headers else ""
+    if above and above not in CHAINS:
+        return False
     below = filter(str.strip, lines[headers[-1] + 1 :]) if headers else ()
     outermost = _OUTERMOST.match(next(iter(below), ""))
-    return outermost is not None and outermost["function"] != "<module>" and not LIBRARY.search(outermost["file"])
+    if outermost is None or outermost["function"] == "<module>":
+        return False
+    # Ray's workers are started by compiled code: `File "python/ray/_raylet.pyx"`.
+    return not outermost["file"].endswith(".pyx") and not LIBRARY.search(outermost["file"])
 
 
 def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[list[Line], Line, bool]:

@@ -40,7 +40,7 @@ STAGES = {
         ("later-known-error", "srun-file-per-task", 0, causes.earlier_first),
         ("error-printed-while-loading", "torchrun-redirects", 0, causes.uncaught_first),
         ("error-printed-while-loading", "kubernetes-joined", 0, causes.uncaught_first),
-        ("error-printed-while-loading", "horovodrun", 0, causes.uncaught_first),
+        ("error-printed-while-loading", "bash-file-per-rank", 0, causes.uncaught_first),
         ("earlier-error-printed", "srun-torchrun", 0, None),
         ("earlier-error-printed", "deepspeed-one-node", 0, None),
         ("earlier-error-printed", "pals-label", 0, None),
