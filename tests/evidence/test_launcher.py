@@ -283,6 +283,20 @@ def test_hydra_s_block_may_have_blank_lines() -> None:
     assert ends == [(412, "node2", "SIGKILL")]
 
 
+@pytest.mark.parametrize(
+    "report",
+    [
+        "Process 3 exit with status code -9.",
+        "MPI_ABORT was invoked on rank 3 in communicator MPI_COMM_WORLD",
+        "Process name: [[43011,1],3]\nExit code:    7\n",
+    ],
+)
+def test_a_launcher_of_all_hosts_is_on_another_host_than_a_process(report: str) -> None:
+    """Horovod and mpirun write on one host what happened on any: the host before their lines is not the process's."""
+    text = "".join(f"2026-12-08T11:01:25+0900 gpu-088 train[19063]: {line}\n" for line in report.split("\n"))
+    assert [(one.origin.rank, one.origin.host) for one in extract_text(text) if one.kind == "exit"] == [(3, None)]
+
+
 @pytest.mark.parametrize("name", ["[[43011,1],3]", "[prterun-node1-2084@1,3]"])
 def test_the_first_failed_process_of_open_mpi_is_named(name: str) -> None:
     """Open MPI before 5 and its later runtime number jobs in different ways."""

@@ -46,6 +46,15 @@ def test_a_host_that_is_named_after_its_gpus() -> None:
     assert table not in (BY_START, UNLABELLED)
 
 
+@pytest.mark.parametrize("tag", ["[{}]<stderr>:", "[1,{}]<stderr>:"])
+@pytest.mark.parametrize(("other", "frame"), [("x", "   File"), (" x", "  File")])
+def test_a_blank_behind_every_tag_is_part_of_it(tag: str, other: str, frame: str) -> None:
+    """Open MPI 5 writes it, Open MPI 4 and Horovod do not: there it begins the indent of a frame."""
+    lines = [tag.format(rank) + text for rank, text in ((0, other), (1, "   File"), (1, "   File"), (0, " y"))]
+    parsed = parse_prefix(lines[1], 2026, detect_table(lines))
+    assert (parsed.text, parsed.origin.rank) == (frame, 1)
+
+
 @pytest.mark.parametrize("lines", ORDINARY, ids=lambda lines: lines[0][:30])
 def test_text_that_looks_like_a_prefix_is_text(lines: list[str]) -> None:
     """Words, counters, listings and threads are neither hosts nor ranks."""

@@ -68,7 +68,7 @@ CASES = [
     ),
     ("i.pretrain [default2]:[rank2]: boom", "i.pretrain [default2]:[rank2]: boom", "", False, Origin()),
     ("[1,2]<stderr>:  File", "  File", "[1,2]<stderr>:", False, Origin(rank=2, stream="stderr")),
-    ("[2]<stdout>: boom", "boom", "[2]<stdout>:", False, Origin(rank=2, stream="stdout")),
+    ("[2]<stdout>:  File", "  File", "[2]<stdout>:", False, Origin(rank=2, stream="stdout")),
     ("P1  3: boom", "boom", "P1  3:", False, Origin()),
     (
         "(Worker pid=1, ip=10.0.0.7) (Worker_TP0 pid=2) boom",

@@ -1,5 +1,6 @@
 """Ends of processes, as launchers report them: torchelastic, srun, DeepSpeed and mpirun.
 
+Horovod and mpirun report from one host what ended on any: the host before their lines is not that of the process.
 Fields of kind `exit`: exitcode, signal, pid, by (`agent`: the launcher itself stopped it).
 """
 
@@ -231,7 +232,7 @@ def _parse_mpirun(block: Block, match: re.Match[str]) -> list[Evidence]:
 def _parse_mpi_exit(block: Block, match: re.Match[str]) -> list[Evidence]:
     """Parse `Process name: [[43011,1],3]` and `Exit code: 7`, Open MPI's notice of the first failed process."""
     code = int(match["code"])
-    origin = dataclasses.replace(block.origin, rank=int(match["rank"]))
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"]), host=None)
     return [_make_exit(block, origin, code, first_observed=True)] if code else []
 
 
@@ -239,7 +240,7 @@ def _parse_horovod(block: Block, match: re.Match[str]) -> list[Evidence]:
     """Parse Horovod's `Process 3 exit with status code -9.`, or `Process name: 3` and `Exit code:    -9`."""
     code, is_first = int(match["code"]), "Exit code" in match.group()
     rank, local = (int(match[name]) if match[name] else None for name in ("rank", "local"))
-    origin = dataclasses.replace(block.origin, rank=rank, local_rank=local, host=match["host"] or block.origin.host)
+    origin = dataclasses.replace(block.origin, rank=rank, local_rank=local, host=match["host"])
     if not code:
         return []
     is_stopped = _signal_name(code) == "SIGTERM" and not is_first
@@ -250,7 +251,7 @@ def _parse_horovod(block: Block, match: re.Match[str]) -> list[Evidence]:
 def _parse_mpi_abort(block: Block, match: re.Match[str]) -> list[Evidence]:
     """Parse `MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD`: the rank that ended the job."""
     code = int(match["code"] or match["argument"] or 1)
-    origin = dataclasses.replace(block.origin, rank=int(match["rank"] or match["process"]))
+    origin = dataclasses.replace(block.origin, rank=int(match["rank"] or match["process"]), host=None)
     return [_make_exit(block, origin, code, text=match.group(), first_observed=True)] if code else []
 
 

@@ -34,8 +34,8 @@ _BANNER = lazy_re(
 # Some file prefixes are more exact than these grammars, so they are also looked for with these layers left on. (PRRTE's
 # tag may contain another one.)
 _LESS_EXACT = (
-    ("srun --label", "Open MPI tag-output", "PRRTE tag-output", "stamp"),
-    ("Open MPI tag-output",),
+    ("srun --label", "Open MPI tag-output", "PRRTE tag-output", "Horovod", "stamp"),
+    ("Open MPI tag-output", "Horovod"),
     ("stamp",),
 )
 _MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
@@ -138,8 +138,8 @@ def _any_value(values: Sequence[str], _: Sequence[str]) -> bool:
 
 
 def _blank_after_every_tag(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """A blank follows every tag: PRRTE writes one, Open MPI before it does not."""
-    return not any(re.match(r"\[[\w@.-]+,\d+\](?:\[[^\]]+\])?<std\w+>:\S", line) for line in lines)
+    """A blank follows every tag: PRRTE writes one, Open MPI before it and Horovod do not."""
+    return not any(re.match(r"\[[\w@.-]+(?:,\d+)?\](?:\[[^\]]+\])?<std\w+>:\S", line) for line in lines)
 
 
 def _file_prefix(
@@ -170,6 +170,16 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "[d",
         _sample("[1,{}]<stdout>: step 3"),
         r"\[\d+,(?P<rank>\d{1,18})\]<(?P<stream>std(?:out|err|diag))>: ",
+        "rank",
+        _blank_after_every_tag,
+    ),
+    _file_prefix(
+        "PRRTE rank-output",
+        "writer",
+        "Open MPI 5",
+        "[d",
+        _sample("[{}]<stdout>: step 3"),
+        r"\[(?P<rank>\d{1,18})\]<(?P<stream>std(?:out|err|diag))>: ",
         "rank",
         _blank_after_every_tag,
     ),

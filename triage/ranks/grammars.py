@@ -113,12 +113,12 @@ GRAMMARS: tuple[Grammar, ...] = (
         required_text="<std",
     ),
     make_grammar(
-        "PRRTE rank-output",
+        "Horovod",
         "writer",
-        "Open MPI 5",
+        "Horovod 0.19",
         "[d",
-        "[2]<stdout>: step 3",
-        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM} ?",
+        "[2]<stdout>:step 3",
+        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM}",
         required_text="]<std",
     ),
     make_grammar(

@@ -38,6 +38,7 @@ STAGES = {
         ("later-known-error", "json-lines", 0, causes.earlier_first),
         ("later-known-error", "torchrun-plain", 0, causes.earlier_first),
         ("later-known-error", "srun-file-per-task", 0, causes.earlier_first),
+        ("error-printed-while-loading", "horovodrun", 0, causes.uncaught_first),
         ("error-printed-while-loading", "torchrun-redirects", 0, causes.uncaught_first),
         ("error-printed-while-loading", "kubernetes-joined", 0, causes.uncaught_first),
         ("error-printed-while-loading", "bash-file-per-rank", 0, causes.uncaught_first),
