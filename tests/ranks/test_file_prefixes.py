@@ -55,6 +55,31 @@ def test_a_blank_behind_every_tag_is_part_of_it(tag: str, other: str, frame: str
     assert (parsed.text, parsed.origin.rank) == (frame, 1)
 
 
+@pytest.mark.parametrize(
+    ("form", "host"),
+    [
+        ("node{}: ", "node0"),
+        ("trainer-{}  | ", None),
+        ("train-worker-{} pytorch ", "train-worker-0"),
+        ("i.pretrain/{} ", None),
+    ],
+)
+def test_a_collector_inside_another_of_its_kind(form: str, host: str | None) -> None:
+    """Both prefixes are removed, and the inner one names the host."""
+    lines = [form.format(7 + number % 2) + form.format(number % 2) + "step 3" for number in range(8)]
+    parsed = parse_prefix(lines[0], 2026, detect_table(lines))
+    assert (parsed.text, parsed.origin.host) == ("step 3", host)
+
+
+@pytest.mark.parametrize("others", [4, 5])
+def test_a_second_name_before_few_lines_is_text(others: int) -> None:
+    """`node1: node7: ` is twice a prefix only where most lines have two."""
+    second = ["node1: node7: step 3", "node2: node8: step 3"] * 3
+    lines = [*second, *["node1: step 3"] * others]
+    text = parse_prefix(second[0], 2026, detect_table(lines)).text
+    assert text == ("step 3" if others == 4 else "node7: step 3")
+
+
 @pytest.mark.parametrize("lines", ORDINARY, ids=lambda lines: lines[0][:30])
 def test_text_that_looks_like_a_prefix_is_text(lines: list[str]) -> None:
     """Words, counters, listings and threads are neither hosts nor ranks."""

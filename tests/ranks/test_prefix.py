@@ -68,6 +68,7 @@ CASES = [
     ),
     ("i.pretrain [default2]:[rank2]: boom", "i.pretrain [default2]:[rank2]: boom", "", False, Origin()),
     ("[1,2]<stderr>:  File", "  File", "[1,2]<stderr>:", False, Origin(rank=2, stream="stderr")),
+    ("[pod/a-0/main] [pod/b-1/main] boom", "boom", "[pod/a-0/main] [pod/b-1/main]", False, Origin(host="b-1")),
     ("[2]<stdout>:  File", "  File", "[2]<stdout>:", False, Origin(rank=2, stream="stdout")),
     ("P1  3: boom", "boom", "P1  3:", False, Origin()),
     (

@@ -5,6 +5,7 @@ Each file prefix is a grammar, the share of sampled lines that must have it, and
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import re
@@ -338,6 +339,17 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
     ),
 )
 
+# A collector may collect from another one of its kind (pdsh of pdsh, stern of a pod that runs stern).
+_INSIDE_ANOTHER = {
+    entry: dataclasses.replace(
+        entry,
+        grammar=dataclasses.replace(entry.grammar, name=f"{entry.grammar.name} inside another"),
+        only_inner=True,
+    )
+    for entry in FILE_PREFIXES
+    if entry.group in ("host", "who") and not entry.grammar.has_time and set(entry.grammar.origin_parts) <= {"host"}
+}
+
 
 def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
     """Return the grammars of a file from a sample of its lines.
@@ -360,7 +372,7 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
         file_prefix = next(
             (
                 entry
-                for entry in FILE_PREFIXES
+                for entry in (*FILE_PREFIXES, *(_INSIDE_ANOTHER[one] for one in chosen if one in _INSIDE_ANOTHER))
                 if entry not in chosen and _is_common(entry, views[:1] if entry.only_inner else views, len(lines))
             ),
             None,
@@ -381,7 +393,7 @@ def _is_from_pdsh(lines: Sequence[str]) -> bool:
 def _list_file_prefixes(table: Table) -> tuple[FilePrefix, ...]:
     """Return the file prefixes among the grammars of a file."""
     grammars = {id(grammar) for row in table.values() for grammar in row}
-    return tuple(entry for entry in FILE_PREFIXES if id(entry.grammar) in grammars)
+    return tuple(entry for entry in (*FILE_PREFIXES, *_INSIDE_ANOTHER.values()) if id(entry.grammar) in grammars)
 
 
 def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:

@@ -67,7 +67,8 @@ GRAMMARS: tuple[Grammar, ...] = (
         "kubectl 1.18",
         "[a",
         "[pod/train-worker-0/pytorch] step 3",
-        r"\[(?:pod/)(?P<host>[a-z0-9.-]+)/[a-z0-9.-]+\] ?",
+        # Again before each line of a pod that runs kubectl itself: the innermost is the writer's.
+        r"(?:\[pod/[a-z0-9.-]{1,253}/[a-z0-9.-]{1,63}\] ){0,3}\[pod/(?P<host>[a-z0-9.-]+)/[a-z0-9.-]+\] ?",
     ),
     make_grammar(
         "torchrun tee with a host role",
