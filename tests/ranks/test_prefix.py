@@ -194,3 +194,13 @@ def test_a_label_of_srun_stands_before_indented_text_too() -> None:
 def test_the_padding_of_a_level_is_no_indentation(line: str, text: str) -> None:
     """Behind a timestamp blanks before a level belong to the prefix, and four more before a frame to the frame."""
     assert parse_prefix(line).text == text
+
+
+def test_a_collector_s_stamp_before_that_of_the_program() -> None:
+    """Both are removed; a line with the collector's alone has other layers, so it may continue a record."""
+    both, one = (
+        parse_prefix(f"2026-08-15 20:30:26 {text}")
+        for text in ("[2026-08-15 20:30:27,111] torch.distributed.run: [WARNING] boom", "  File")
+    )
+    assert both.text.endswith("boom") and not both.text.startswith("[2026")
+    assert (both.layers, one.layers) == (("stamp", "stamp"), ("stamp",)) and both.origin.time is not None
