@@ -214,3 +214,24 @@ def test_what_a_line_joins_is_learned() -> None:
     assert job.complete("job.log", Origin(pid=413)).rank == 3
     assert job.complete("job.log", Origin(pid=271, host="n1")).rank == 5
     assert (job.world_size(), job.nodes.counts, dict(job.nodes.stated)) == (8, {2}, {"node3": {1}})
+
+
+@pytest.mark.parametrize(
+    ("ranks", "placed"), [({0: "n0", 1: "n0", 2: "n1", 3: "n1"}, (1, 3)), ({2: "n1", 3: "n1", 0: "n0"}, (None, 3))]
+)
+def test_lines_behind_a_stated_host_do_not_say_theirs(ranks: dict[int, str], placed: tuple[int | None, int]) -> None:
+    """Each file is of one node: of several ranks with one local rank a line is of that in its file, if two are known."""
+    job = JobMap()
+    for rank, host in ranks.items():
+        learn_pairing(job, f"pod-{rank // 2}.log", Pairing(Origin(rank=rank, local_rank=rank % 2, host=host)))
+    job.resolve()
+    assert tuple(job.place(f"pod-{pod}.log", Origin(local_rank=1))[0].rank for pod in (0, 1)) == placed
+
+
+def test_lines_of_several_nodes_in_one_file() -> None:
+    """Where a file has ranks of two nodes, a local rank alone names none of them."""
+    job = JobMap()
+    for rank in range(4):
+        learn_pairing(job, "job.log", Pairing(Origin(rank=rank, local_rank=rank % 2, host=f"n{rank // 2}")))
+    job.resolve()
+    assert job.place("job.log", Origin(local_rank=1))[0].rank is None

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -188,6 +189,8 @@ def learn_pairing(job: JobMap, source: str, pairing: Pairing) -> None:
         job.learn_process(source, origin)
     elif origin != Origin(host=origin.host):
         job.learn(source, origin)
+        if origin.local_rank is not None and not pairing.writer_host:
+            job.learn(source, dataclasses.replace(origin, host=None))  # other lines do not say their host
         job.learn_writer(source, pairing.writer_host, origin.pid, origin.rank)
     job.learn_node(source, pairing.origin.host, pairing.node, pairing.node_size, pairing.nodes)
 
