@@ -26,6 +26,15 @@ def test_the_innermost_of_three_names_counts() -> None:
     assert names.canonical == {"outer-0-abcde": "gpu17", "train-0": "gpu17"}
 
 
+def test_names_that_stand_within_each_other_are_one_host() -> None:
+    """journald names the machine, torchx its task, and NCCL the machine again; no host has `/` in its name."""
+    names = HostNames()
+    names.learn("b6ad0f38", "outer prefix", "a/0", "prefix")
+    names.learn("a/0", "outer prefix", "b6ad0f38", "prefix")
+    names.resolve()
+    assert names.canonical == {"a/0": "b6ad0f38"}
+
+
 def test_a_name_before_the_lines_of_several_hosts_gathers_them() -> None:
     """It is no host of these lines, and none of their names is its own."""
     names = HostNames()

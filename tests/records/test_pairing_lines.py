@@ -220,7 +220,7 @@ def test_what_a_line_joins_is_learned() -> None:
     ("ranks", "placed"), [({0: "n0", 1: "n0", 2: "n1", 3: "n1"}, (1, 3)), ({2: "n1", 3: "n1", 0: "n0"}, (None, 3))]
 )
 def test_lines_behind_a_stated_host_do_not_say_theirs(ranks: dict[int, str], placed: tuple[int | None, int]) -> None:
-    """Each file is of one node: of several ranks with one local rank a line is of that in its file, if two are known."""
+    """Each file is of one node: of ranks with one local rank, a line is of that in its file, if two of it are known."""
     job = JobMap()
     for rank, host in ranks.items():
         learn_pairing(job, f"pod-{rank // 2}.log", Pairing(Origin(rank=rank, local_rank=rank % 2, host=host)))

@@ -98,6 +98,8 @@ class HostNames:
             following = next(
                 (min(others) for place in reversed(PLACES) if (others := names.get(place, set()) - {name})), name
             )
+            if following in passed and following != name:  # each stands within the other: `trainer/0` is no host's name
+                return min(name, following, key=lambda one: ("/" in one, one))
             if following in passed or following in unclear or self._is_beside(name, following):
                 break
             passed.add(following)
