@@ -128,6 +128,16 @@ def test_a_replicated_loss_must_stay_equal(tmp_path: Path) -> None:
     assert "differs between ranks that must agree at step 120" in result.evidence[0].text
 
 
+@pytest.mark.parametrize(("equal", "apart", "is_found"), [(2, 35, False), (2, 120, True), (3, 35, True)])
+def test_own_losses_of_two_ranks_are_equal_by_chance(tmp_path: Path, equal: int, apart: int, is_found: bool) -> None:
+    """Two equal first values show nothing where later ones are 35 last digits apart; three do, or far larger ones."""
+
+    def loss(rank: int, step: int) -> str:
+        return f"loss={2.0 + step / 100 + (rank * apart / 10_000 if step > equal else 0):.4f}"
+
+    assert (root(job(tmp_path, 2, 60, loss)) is not None) is is_found
+
+
 def test_only_common_steps_are_compared(tmp_path: Path) -> None:
     """A rank that is some steps behind has not diverged."""
     for rank in range(4):

@@ -12,6 +12,7 @@ from triage.compare.quantities import Agreement, RankValue, Writer
 
 ROUNDING = 1e-5  # relative difference of printed numbers that may come from rounding
 MIN_DIGITS = 4  # a loss with fewer digits can be equal by chance
+MOST_CHANCE = 1e-4  # that losses of their own were equal at the first steps
 # Other ranks are odd only if at least this share of at least this many ranks has the same value.
 MIN_RANKS, MAJORITY = 3, 2 / 3
 MIN_PRESENT = 0.8  # share of the ranks that must print a step for a comparison
@@ -131,7 +132,8 @@ def classify_difference(
     if agreement == "maybe" and not _have_enough_digits([rows[step] for step in steps]):
         return "none"
     agreed = _count_agreed(agreement, [compared[step] for step in steps[:first]])
-    if agreement != "fixed" and agreed >= (2 if agreement == "maybe" else 1):
+    chance = _chance_of_equal(differing) ** (agreed * (_count_writers(differing) - 1)) if agreement == "maybe" else 0.0
+    if agreement != "fixed" and agreed >= (2 if agreement == "maybe" else 1) and chance <= MOST_CHANCE:
         return "drift"
     return "odd" if _are_odd(agreement, differing) else "none"
 
@@ -152,6 +154,23 @@ def _count_agreed(agreement: Agreement, equal: Sequence[StepComparison]) -> int:
     stated = [one for one in values if one.number is not None and _is_finite(one.number)]
     texts = {one.text for one in stated if one.number not in _COMMON_TO_ALL}
     return len(texts) if len(texts) > 1 or len(values) == 1 else 0
+
+
+def _count_writers(compared: Sequence[StepComparison]) -> int:
+    return min(sum(map(len, one.groups)) for one in compared)
+
+
+def _chance_of_equal(differing: Sequence[StepComparison]) -> float:
+    """The chance that two writers with values of their own print equal ones at a step: one in the mean difference in
+    last digits, if their differences are distributed normally (values within 1.5 digits of each other are equal).
+    """
+    pairs = [(one.groups[0][0], one.groups[1][0]) for one in differing]
+    apart = [
+        abs(one.number - other.number) / (max(_last_digit(one.text), _last_digit(other.text)) or 1)
+        for one, other in pairs
+        if one.number is not None and other.number is not None and _is_finite(one.number - other.number)
+    ]
+    return 1 / max(1.0, sum(apart) / len(apart)) if apart else 0.0
 
 
 def _are_odd(agreement: Agreement, differing: Sequence[StepComparison]) -> bool:
