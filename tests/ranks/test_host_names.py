@@ -35,6 +35,16 @@ def test_names_that_stand_within_each_other_are_one_host() -> None:
     assert names.canonical == {"a/0": "b6ad0f38"}
 
 
+def test_an_address_of_another_machine_is_no_name_of_this_one() -> None:
+    """Ray names the address of a worker elsewhere in the lines of a machine that names itself."""
+    names = HostNames()
+    names.learn("gpu17", "file", "gpu17", "prefix")
+    names.learn("gpu17", "outer prefix", "10.0.1.11", "prefix")
+    names.learn("train-0", "outer prefix", "10.0.1.12", "prefix")
+    names.resolve()
+    assert names.canonical == {"train-0": "10.0.1.12"}
+
+
 def test_a_name_before_the_lines_of_several_hosts_gathers_them() -> None:
     """It is no host of these lines, and none of their names is its own."""
     names = HostNames()

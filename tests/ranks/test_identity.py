@@ -423,3 +423,14 @@ def test_the_only_rank_of_a_host_wrote_its_lines() -> None:
     job.resolve()
     assert job.place("y", Origin(host="n2.cluster")) == (Origin(rank=1, host="n2.cluster"), "only rank on its host")
     assert job.place("y", Origin()) == (Origin(), "")
+
+
+def test_the_pid_in_the_name_of_a_file_is_that_of_its_lines() -> None:
+    """A collector of logs puts one pid, its own, before the lines of all workers."""
+    job = JobMap()
+    names = (f"worker-{'0a' * 28}-01000000-51.err", f"worker-{'0b' * 28}-01000000-50.err", "job-driver.log")
+    job.learn(names[0], Origin(rank=1, pid=54974))
+    job.learn(names[1], Origin(pid=54974))
+    job.resolve()
+    places = [job.place(name, Origin(pid=54974))[0].rank for name in names]
+    assert places == [1, None, None]

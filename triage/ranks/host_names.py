@@ -90,14 +90,21 @@ class HostNames:
         inner = set().union(*pairs)
         return len(pairs) > 1 and len(inner) == len(pairs) == sum(map(len, pairs)) and inner.isdisjoint(outer)
 
+    def _list_inner(self, name: str) -> set[str]:
+        """Return the other names that stand in the innermost place within a name.
+
+        A machine whose own lines have this name has no address there: Ray names those of workers on other machines.
+        """
+        inner = self._inner.get(name, {})
+        is_own = any(name in names for names in inner.values())
+        others = ({one for one in inner.get(place, ()) if one != name} for place in reversed(PLACES))
+        return next((left for names in others if (left := {x for x in names if not (is_own and is_address(x))})), set())
+
     def _innermost(self, name: str, unclear: set[str]) -> str:
         """Return the name that stands innermost, as far as each step is to the only one."""
         passed = {name}
         while name not in unclear and name not in self.gatherers:
-            names = self._inner.get(name, {})
-            following = next(
-                (min(others) for place in reversed(PLACES) if (others := names.get(place, set()) - {name})), name
-            )
+            following = min(self._list_inner(name), default=name)
             if following in passed and following != name:  # each stands within the other: `trainer/0` is no host's name
                 return min(name, following, key=lambda one: ("/" in one, one))
             if following in passed or following in unclear or self._is_beside(name, following):

@@ -279,7 +279,7 @@ class JobMap:
             self._local_ranks.add(local)
         if rank is None:
             if local is not None:
-                self._unplaced.add((source, host, local, _first(origin.pid, stated.pid)))
+                self._unplaced.add((source, host, local, _first(stated.pid, origin.pid)))
                 if host is None and not RUN_DIRECTORY.match(source):
                     self._hostless_files[local].add(name_process(source))
             elif origin.host is not None and origin.pid is not None:
@@ -289,7 +289,7 @@ class JobMap:
         if origin.rank is not None:
             self.by_source[source].add(rank)
         joined: list[tuple[str, Any, int]] = [("rank", None, rank)]
-        pid = _first(origin.pid, stated.pid)
+        pid = _first(stated.pid, origin.pid)
         if pid is not None:
             self.by_pid[pid].add(rank)
             joined.append(("pid", pid, rank))
@@ -362,7 +362,7 @@ class JobMap:
                     (source, origin.host or "", -1 if origin.pid is None else origin.pid), set()
                 ),
             ),
-            ("pid", lambda: self.ranks_of_pid(host, _first(origin.pid, stated.pid))),
+            ("pid", lambda: self.ranks_of_pid(host, _first(stated.pid, origin.pid))),
             ("local rank", lambda: self._ranks_of_local(source, host, local)),
             # In the file of one worker, a rank in any line holds for all lines.
             ("same file", lambda: self._by_process.get(name_process(source), set()) if is_of_one_worker else set()),
