@@ -152,6 +152,18 @@ def test_ends_without_ranks_count_once_for_each_rank(texts: list[str], is_proved
     assert find_completion(activities, job).is_proved is is_proved
 
 
+@pytest.mark.parametrize(("repeated", "is_proved"), [(2, True), (1, False)])
+def test_an_end_that_ray_prints_for_several_workers_counts_for_each(repeated: int, is_proved: bool) -> None:
+    """Of equal lines Ray prints the first, and one for the others with their number."""
+    lines = make_activities(*(("a", rank, 9, "") for rank in range(3)), ("a", 0, None, "program"))
+    others = replace(lines[-1][1], offset=9, origin=Origin(rank=1), lines=repeated)
+    job = JobMap()
+    for source, activity in lines:
+        job.learn(source, activity.origin)
+    job.sizes.add(3)
+    assert find_completion([*lines, ("a", others)], job).has_end_of_each is is_proved
+
+
 @pytest.mark.parametrize(("ranks", "is_proved"), [((1, 2), True), ((1, 1), False)])
 def test_ends_of_named_ranks_count_beside_those_without_a_rank(ranks: tuple[int, int], is_proved: bool) -> None:
     """Of four ranks two say the same end with their ranks and two without; one that says it twice is one."""

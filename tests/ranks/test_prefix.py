@@ -205,3 +205,9 @@ def test_a_collector_s_stamp_before_that_of_the_program() -> None:
     assert both.text.split()[0] != "[2026-08-15"
     assert both.origin.time == (one.origin.time or 0) + 1.111
     assert (both.layers, one.layers) == (("stamp", "stamp"), ("stamp",))
+
+
+@pytest.mark.parametrize(("line", "lines"), [("(T pid=1) done [repeated 7x across cluster]", 7), ("(T pid=1) done", 1)])
+def test_a_line_that_ray_prints_for_several(line: str, lines: int) -> None:
+    """It is one of so many equal lines."""
+    assert parse_prefix(line).lines == lines

@@ -45,6 +45,7 @@ JOB = [
     "        reason: Completed",
     "worker-0   0/1     Completed   0   12m",
     "\t(1) Normal termination (return value 0)",
+    "Training completed after 2 iterations at 2026-11-20 04:15:33. Total running time: 5min 30s",
     "mpirun: all 4 processes exited with status 0",
     "worker group successfully finished. Waiting 300 seconds for other agents to finish.",
     "systemd[1]: train-llm.service: Deactivated successfully.",

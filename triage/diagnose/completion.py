@@ -186,13 +186,17 @@ def _has_end_of_each(
 
 
 def _count_ends(lines: Iterable[tuple[str, Activity]]) -> dict[str, Counter[str]]:
-    """Return how many ranks say an end in each source, by the text of the end; each line without a rank is one."""
+    """Return how many ranks say an end in each source, by the text of the end.
+
+    Each line without a rank is one, and each that stands for equal lines of other ranks as many as these.
+    """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     named: set[tuple[str, str, int]] = set()
     for source, activity in lines:
         rank, text = activity.origin.rank, activity.end_text
-        if activity.completion == "program" and (rank is None or (text, source, rank) not in named):
-            counts[text][source] += 1
+        if activity.completion == "program":
+            is_counted = rank is not None and (text, source, rank) in named
+            counts[text][source] += activity.lines - is_counted
             named |= {(text, source, rank)} if rank is not None else set()
     return counts
 

@@ -25,7 +25,8 @@ REPEATED = lazy_re(r" \[repeated (\d{1,18})x across cluster\](?: \(Ray deduplica
 class ParsedLine:
     """A line without its prefix: `writer` is the text of the writer layers, `layers` are the names of all layers.
 
-    `outer_host` is the host that an outer layer names where an inner one names another.
+    `outer_host` is the host that an outer layer names where an inner one names another. `lines`: Ray prints the line
+    for so many equal ones.
     """
 
     text: str
@@ -34,6 +35,7 @@ class ParsedLine:
     layers: tuple[str, ...]
     origin: Origin
     outer_host: str = ""
+    lines: int = 1
 
 
 def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: ParsedLine | None = None) -> ParsedLine:
@@ -84,15 +86,17 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
             break
         if is_empty:
             break
-    text, repeats = REPEATED.subn("", line[position:]) if "x across cluster]" in line else (line[position:], 0)
-    if repeats:
+    repeated = REPEATED.search(line, position) if "x across cluster]" in line else None
+    text = line[position : repeated.start()] if repeated else line[position:]
+    if repeated:
         names.append(REPEATED_LAYER)
     origin = _origin(parts, time)
     if outer is not None:
         outer_host = outer_host or outer.outer_host or outer.origin.host or ""
         origin = _with_outer(origin, outer.origin)
     outer_host = "" if outer_host == origin.host else outer_host
-    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin, outer_host)
+    lines = int(repeated[1]) if repeated else 1
+    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin, outer_host, lines)
 
 
 def _read_time(

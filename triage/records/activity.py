@@ -116,7 +116,8 @@ class Activity:
     `finished`: the program or the job says that it ended well; `completion` says which, or that a process did.
     `action` is a name in ACTIONS, `path` the file or directory that the line says is written. `end_text` is the text by
     which a program says that it ended, without numbers: equal ones are of different ranks. `is_of_runtime`: the line
-    is empty or a watchdog's or launcher's, and shows nothing of what the program does.
+    is empty or a watchdog's or launcher's, and shows nothing of what the program does. `lines`: it stands for so many
+    equal ones of different ranks.
     """
 
     origin: Origin
@@ -129,6 +130,7 @@ class Activity:
     completion: Scope = ""
     end_text: str = ""
     is_of_runtime: bool = False
+    lines: int = 1
 
 
 class _LineChoice:
@@ -270,4 +272,5 @@ def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
         scope,
         _NUMBERS.sub("", parsed.text[:_LONGEST_END]) if scope == "program" else "",
         is_of_runtime,
+        parsed.lines,
     )

@@ -87,6 +87,7 @@ _JOB = lazy_re(
     r"|\bExitCode=0:0\b.{0,80}\bCOMPLETED\b"
     r"|^Successfully completed\.?$|^Subject: Job \S{1,20} <?.{1,120}> Done$"
     r"|\bNormal termination \(return value 0\)"
+    r"|^Training completed after \d{1,9} iterations at .{8,40} Total running time: "
     r"|(?i:\bphase[\"']?\s?[:=]\s?[\"']?succeeded\b)|\breason[\"']?: [\"']?Completed\b|\s0/\d{1,3} +Completed\b"
     r"|\bstatus[\"']?\s?[:=]\s?[\"']?SUCCEEDED\b|\bJOB_STATE_SUCCEEDED\b"
     r"|\bWorkerState\.SUCCEEDED\b|\bworker group successfully finished\b|\bsucceeded\b.{0,40}\bworker\b"
