@@ -1,9 +1,10 @@
 """Fuzz the harnesses, one after the other: `python -m tests.fuzz SECONDS [NAME ...]` (`make fuzz TIME=600`).
 
-With FUZZ_RUNS=1000000 in the environment each ends after so many executions, if SECONDS have not passed before. Needs
-atheris (the extra `fuzz`). Each harness runs in a process of its own, with its seeds and with the corpus of earlier
-runs in build/fuzz. An input that breaks it is left in build/fuzz/findings; made small and put below tests/fuzz/findings
-it is replayed by every test run. The counts are written to bench/results/fuzz.json.
+With FUZZ_RUNS=1000000 in the environment each ends after so many executions, if SECONDS have not passed before; a run
+that was stopped (Ctrl+C) goes on with its counts at the same commit. Needs atheris (the extra `fuzz`). Each harness
+runs in a process of its own, with its seeds and with the corpus of earlier runs in build/fuzz. An input that breaks it
+is left in build/fuzz/findings; made small and put below tests/fuzz/findings it is replayed by every test run. The
+counts are written to bench/results/fuzz.json.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.trust import write_result
+from bench.trust import RESULTS, Result, read_commit, write_result
 
 if TYPE_CHECKING:
     from tests.fuzz.harnesses import Harness
@@ -55,13 +56,17 @@ def prepare(harness: Harness) -> tuple[Path, Path]:
     return corpus, dictionary
 
 
-def run(harness: Harness, seconds: int, runs: int) -> dict[str, Any]:
-    """Fuzz one harness for so many seconds or executions, in a process of its own. Returns its counts and findings."""
+def run(harness: Harness, seconds: int, runs: int, earlier: Result) -> dict[str, Any]:
+    """Fuzz one harness for so many seconds or executions, in a process of its own. Returns its counts and findings.
+
+    `earlier` has the counts of a run that was stopped, and is empty without one.
+    """
     name = harness.name
     corpus, dictionary = prepare(harness)
     findings = WORK / "findings" / name
     findings.mkdir(parents=True, exist_ok=True)
-    before, executions, coverage, started = set(findings.iterdir()), 0, 0, time.monotonic()
+    before, started = set(findings.iterdir()), time.monotonic()
+    executions, coverage = earlier.get("executions", 0), earlier.get("coverage", 0)
     while (left := int(seconds - (time.monotonic() - started))) > 0 and executions < runs:
         options = (
             *LIMITS,
@@ -80,8 +85,15 @@ def run(harness: Harness, seconds: int, runs: int) -> dict[str, Any]:
             (WORK / f"{name}.log").write_text(ended.stderr)
             break
     new = sorted(path.name for path in set(findings.iterdir()) - before)
-    seconds_used = round(time.monotonic() - started)
+    seconds_used = round(time.monotonic() - started) + earlier.get("seconds", 0)
     return {"executions": executions, "coverage": coverage, "seconds": seconds_used, "findings": new}
+
+
+def read_stopped_run(path: Path, name: str, commit: str, runs: int) -> Result:
+    """Return what a harness did at this commit, if it found nothing and did fewer executions than asked."""
+    result: Result = json.loads(path.read_text("utf-8"))["harnesses"].get(name, {}) if path.exists() else {}
+    is_stopped = result.get("commit") == commit and not result["findings"] and result["executions"] < runs
+    return result if is_stopped else {}
 
 
 def main(arguments: list[str]) -> int:
@@ -92,7 +104,8 @@ def main(arguments: list[str]) -> int:
     results: dict[str, Any] = {}
     for harness in HARNESSES:
         if not names or harness.name in names:
-            results[harness.name] = run(harness, seconds, runs)
+            earlier = read_stopped_run(RESULTS / "fuzz.json", harness.name, read_commit(), runs)
+            results[harness.name] = run(harness, seconds, runs, earlier)
             write_result("fuzz", {"harnesses": results}, merge="harnesses")
             print(f"{harness.name}: {json.dumps(results[harness.name])}", flush=True)
     return int(any(result["findings"] for result in results.values()))
