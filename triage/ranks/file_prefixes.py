@@ -341,11 +341,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
 
 # A collector may collect from another one of its kind (pdsh of pdsh, stern of a pod that runs stern).
 _INSIDE_ANOTHER = {
-    entry: dataclasses.replace(
-        entry,
-        grammar=dataclasses.replace(entry.grammar, name=f"{entry.grammar.name} inside another"),
-        only_inner=True,
-    )
+    entry: dataclasses.replace(entry, grammar=dataclasses.replace(entry.grammar, most=2), only_inner=True)
     for entry in FILE_PREFIXES
     if entry.group in ("host", "who") and not entry.grammar.has_time and set(entry.grammar.origin_parts) <= {"host"}
 }

@@ -25,7 +25,8 @@ class Grammar:
     `pattern` is matched where the line has no prefix removed yet; its groups rank, local_rank, host, pid, stream and
     the parts of a time are read. Its group `who` is what is the same on all lines of a writer, where the prefix also
     has a timestamp. `required_text` stands in every such line, for a quick check. `samples` are lines that begin with
-    it (for a file prefix: one text of several lines). `since` is the first version that writes it.
+    it (for a file prefix: one text of several lines). `since` is the first version that writes it. `most`: so often it
+    may stand in one prefix, as that of a collector may before that of another.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Grammar:
     has_zone: bool
     has_writer_group: bool
     required_text: str
+    most: int = 1
 
     @property
     def example(self) -> str:
@@ -64,6 +66,7 @@ def make_grammar(
     samples: str | tuple[str, ...],
     pattern: str,
     required_text: str = "",
+    most: int = 1,
 ) -> Grammar:
     """Make a grammar. `start_classes` are the results of `start_class` with which it can begin, separated by blanks."""
     groups = set(_GROUPS.findall(pattern))
@@ -79,6 +82,7 @@ def make_grammar(
         "z" in groups,
         "who" in groups,
         required_text,
+        most,
     )
 
 

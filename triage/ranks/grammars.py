@@ -67,8 +67,8 @@ GRAMMARS: tuple[Grammar, ...] = (
         "kubectl 1.18",
         "[a",
         "[pod/train-worker-0/pytorch] step 3",
-        # Again before each line of a pod that runs kubectl itself: the innermost is the writer's.
-        r"(?:\[pod/[a-z0-9.-]{1,253}/[a-z0-9.-]{1,63}\] ){0,3}\[pod/(?P<host>[a-z0-9.-]+)/[a-z0-9.-]+\] ?",
+        r"\[pod/(?P<host>[a-z0-9.-]+)/[a-z0-9.-]+\] ?",
+        most=2,
     ),
     make_grammar(
         "torchrun tee with a host role",
@@ -374,6 +374,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "date [d",
         "2026-11-21 03:07:45,372 [rank2] INFO trainer: step 3",
         rf"\[?{ISO}\]?(?: ?[-:|])?(?: {{1,4}}(?!File |Binary file )(?=[A-Z\[({{<|-])| +(?=[A-Z]{{4,8}}\b)| |$)",
+        most=2,
     ),
     make_grammar("Kaggle", "carrier", "Kaggle", "d", "704.7s\t1460\tstep 3", r"\d+\.\d+s\t\d+\t", required_text="s\t"),
     make_grammar(

@@ -97,8 +97,11 @@ class HostNames:
         """
         inner = self._inner.get(name, {})
         is_own = any(name in names for names in inner.values())
-        others = ({one for one in inner.get(place, ()) if one != name} for place in reversed(PLACES))
-        return next((left for names in others if (left := {x for x in names if not (is_own and is_address(x))})), set())
+        for place in reversed(PLACES):
+            others = {one for one in inner.get(place, ()) if one != name and not (is_own and is_address(one))}
+            if others:
+                return others
+        return set()
 
     def _innermost(self, name: str, unclear: set[str]) -> str:
         """Return the name that stands innermost, as far as each step is to the only one."""

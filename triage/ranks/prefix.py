@@ -14,8 +14,6 @@ from triage.ranks.timestamps import epoch_seconds, match_time_zone
 _MAX_LAYERS = 8
 # Behind another writer's prefix, `3: ` is not a label but text, such as an item of a numbered list.
 _ONLY_OUTERMOST = "srun --label"
-# Each layer stands once, but a collector's stamp may stand before that of the program.
-_TWICE = "stamp"
 # Ray prints one of several equal lines of its workers, some time after they wrote it, and counts the others.
 REPEATED_LAYER = "repeated across cluster"
 REPEATED = lazy_re(r" \[repeated (\d{1,18})x across cluster\](?: \(Ray deduplicates .*\))?$")
@@ -58,7 +56,7 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
     most = len(names) + _MAX_LAYERS
     while len(names) < most:
         for grammar in table[start_class(line, position)]:
-            if grammar.required_text not in line or names.count(grammar.name) > (grammar.name == _TWICE):
+            if grammar.required_text not in line or names.count(grammar.name) >= grammar.most:
                 continue
             if writer and grammar.name == _ONLY_OUTERMOST:
                 continue
