@@ -55,6 +55,29 @@ def test_damage_is_found(tmp_path: Path, harm: str, says: str) -> None:
         assert says in "\n".join(maintenance.check_store(store.connections))
 
 
+def test_pages_of_a_sound_and_of_a_damaged_store(tmp_path: Path) -> None:
+    """A sound store has no problem; of a damaged one both checks say so, and neither raises."""
+    path = tmp_path / "a.db"
+    with filled(path) as store:
+        assert maintenance.check_pages(store.connections, 60) == []
+        maintenance.vacuum(store.connections)
+        page = store.connections.read("SELECT rootpage FROM sqlite_schema WHERE name = 'report'")[0]["rootpage"]
+    with path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(bytes(4096))
+    with Store.open(path) as store:
+        assert maintenance.check_pages(store.connections, 60)
+        assert "damaged" in "\n".join(maintenance.check_store(store.connections))
+
+
+def test_the_check_of_pages_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A check that takes longer than it may says that it does not know."""
+    monkeypatch.setattr(maintenance, "PROGRESS_STEPS", 1)
+    with filled(tmp_path / "a.db") as store:
+        assert maintenance.check_pages(store.connections, -1) is None
+        assert maintenance.check_pages(store.connections, 60) == []
+
+
 def test_retention_by_age(tmp_path: Path) -> None:
     """Old incidents are deleted, those with feedback stay, and clusters keep their counts."""
     with filled(tmp_path / "a.db") as store:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -158,3 +159,56 @@ def test_a_store_that_was_moved(tmp_path: Path) -> None:
     """A file that is gone while it is open is not called read-only."""
     error = store_errors.explain_error(sqlite_error("SQLITE_READONLY_DBMOVED"), tmp_path / "triage.db")
     assert "moved or deleted" in error.message
+
+
+def test_a_store_that_may_not_be_opened(tmp_path: Path) -> None:
+    """The hint names the file and asks who may read and write it."""
+    error = store_errors.explain_error(sqlite_error("SQLITE_CANTOPEN"), tmp_path / "triage.db")
+    assert error.message.startswith("the store cannot be opened")
+    assert str(tmp_path / "triage.db") in error.hint
+
+
+def test_an_error_that_is_not_listed_is_quoted(tmp_path: Path) -> None:
+    """What SQLite said is not lost, and the hint is the check of the file."""
+    error = store_errors.explain_error(sqlite_error("SQLITE_NOLFS"), tmp_path / "triage.db")
+    assert "disk I/O error" in error.message
+    assert "triage db check" in error.hint
+
+
+@pytest.mark.parametrize(("flag", "says"), [(os.ST_RDONLY, "mounted read-only"), (0, "it was opened for reading")])
+def test_a_file_system_that_is_mounted_read_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: int, says: str
+) -> None:
+    """SQLite's refusal to write is traced to the mount, and to nothing else where that is writable."""
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=flag))
+    error = store_errors.explain_error(sqlite_error("SQLITE_READONLY"), tmp_path / "triage.db")
+    assert says in error.message
+
+
+def test_what_is_read_only_where_nothing_can_be_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system without statvfs and an owner without a name do not stop the message."""
+    path = tmp_path / "triage.db"
+    path.touch()
+
+    def refuse(*_: object) -> None:
+        raise KeyError("uid not found: 54321")
+
+    def fail(_: object) -> None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
+    monkeypatch.setattr(os, "statvfs", fail)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(Path, "owner", refuse)
+    error = store_errors.explain_read_only(path)
+    assert "you may not write this file" in error.message
+    assert "become its owner" in error.hint
+
+
+def test_a_lock_whose_owner_the_system_does_not_tell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where /proc/locks cannot be read, the hint is the command that names the process."""
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert "fuser" in store_errors.explain_error(sqlite_error("SQLITE_BUSY"), tmp_path / "triage.db").hint
