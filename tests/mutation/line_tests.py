@@ -23,9 +23,9 @@ class LineTests:
     def order_tests(self, path: str, line: int, function: Function | None) -> list[str]:
         """Return the tests that can notice a change, those that run its line first, the fastest first.
 
-        They run a line of its function; if it is in none or runs at import, they run a line of its file.
+        They run a line of its statement; if it is in no function or runs at import, they run a line of its file.
         """
-        numbers = list_lines(function) if function is not None else self._list_file(path)
+        numbers = list_statement(function, line) if function is not None else self._list_file(path)
         chosen = self._join_tests(path, numbers)
         at_line = self.tests.get((path, line), frozenset())
         return sorted(chosen, key=lambda test: (test not in at_line, self.seconds.get(test, 0.0), test))
@@ -48,6 +48,19 @@ class LineTests:
 def list_lines(function: Function) -> range:
     """Return the lines of a function's body."""
     return range(function.body[0].lineno, (function.end_lineno or 0) + 1)
+
+
+def list_statement(function: Function, line: int) -> range:
+    """Return the lines of the innermost statement around a line; of a line above its body, only those down to it."""
+    statements = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    innermost = max(statements, key=lambda node: node.lineno)
+    body = getattr(innermost, "body", None)
+    end = body[0].lineno if body and line < body[0].lineno else (innermost.end_lineno or 0) + 1
+    return range(innermost.lineno, max(end, line + 1))
 
 
 def read_line_tests(data_file: Path, root: Path, seconds: Mapping[str, float]) -> LineTests:

@@ -134,7 +134,7 @@ def test_a_change_that_never_ends_is_stopped(checkout: Path, tmp_path: Path) -> 
 
 
 def test_the_tests_that_can_notice_a_change_run(checkout: Path, tmp_path: Path) -> None:
-    """Of a line in a function those that run the function; of a line that runs at import those that run its file."""
+    """Of a line in a function those that run its statement; of a line that runs at import those that run its file."""
     lines = Copy.make(checkout, tmp_path / "copy", "tiny").measure_baseline().lines
 
     def choose(text: str, name: str = "limits.py") -> tuple[str, set[str]]:
@@ -145,7 +145,9 @@ def test_the_tests_that_can_notice_a_change_run(checkout: Path, tmp_path: Path) 
         return function.name if function else "", {test.rpartition("::")[2] for test in tests}
 
     assert choose("return values[0]") == ("pick", {"test_pick"})
-    assert choose("return -1") == ("pick", {"test_pick"})  # no test runs this line
+    assert choose("return -1") == ("pick", set())  # no test runs this line
+    assert choose("if not values:") == ("pick", {"test_pick"})
+    assert choose("if steps >= value:") == ("count", {"test_count", "test_that_fails_always"})
     assert choose("LIMIT = 3") == ("", {"test_over", "test_pick", "test_count", "test_that_fails_always"})
     assert choose('def pick(values: "Sequence[int]") -> int:')[0] == ""
     assert choose("LIMIT = 3", "other.py") == ("", set())

@@ -139,6 +139,8 @@ class Copy:
         source = (self.root / mutant.path).read_text(encoding="utf-8")
         function = lines.find_function(mutant.path, mutant.line, source)
         chosen = lines.order_tests(mutant.path, mutant.line, function)
+        if function and not chosen:
+            return Trial(mutant, "survived", 0.0)
         server = self._start_server()
         with self._changed(mutant):
             status = self._run_in_fork(server, mutant, chosen) if function else NOT_APPLIED
