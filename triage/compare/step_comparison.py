@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -81,14 +83,48 @@ def _group_equal(values: Sequence[RankValue]) -> tuple[tuple[RankValue, ...], ..
     """Groups of equal values. A value joins the first group whose most frequent text it equals."""
     counts = Counter(value.text for value in values)
     groups: list[list[RankValue]] = []
+    known = _FirstValues(max((_last_digit(value.text) for value in values), default=0.0))
     for value in sorted(values, key=lambda value: (-counts[value.text], value.writer)):
-        group = next((group for group in groups if are_equal(value, group[0])), None)
-        if group is None:
+        place = next((place for place in known.list_near(value) if are_equal(value, groups[place][0])), None)
+        if place is None:
+            known.add(value, len(groups))
             groups.append([value])
         else:
-            group.append(value)
+            groups[place].append(value)
     ordered = [tuple(sorted(group, key=lambda value: value.writer)) for group in groups]
     return tuple(sorted(ordered, key=lambda group: (-len(group), group[0].writer)))
+
+
+class _FirstValues:
+    """The first value of each group, by text and by number: of thousands of ranks each may have its own value.
+
+    `last_digit`: the most that the last printed digit of any value is worth.
+    """
+
+    def __init__(self, last_digit: float) -> None:
+        self._reach = 1.01 * last_digit
+        self._by_text: dict[str, int] = {}
+        self._numbers: list[tuple[float, int]] = []
+        self._without_number: list[int] = []
+
+    def add(self, value: RankValue, place: int) -> None:
+        self._by_text.setdefault(value.text.lower(), place)
+        if value.number is None or not math.isfinite(value.number):
+            self._without_number.append(place)
+        else:
+            bisect.insort(self._numbers, (value.number, place))
+
+    def list_near(self, value: RankValue) -> list[int]:
+        """Return the places of the groups that the value may equal, in their order."""
+        places = {self._by_text.get(value.text.lower(), -1)} - {-1}
+        if value.number is None:
+            return sorted(places)
+        if not math.isfinite(value.number):
+            return sorted(places.union(self._without_number))
+        reach = max(1.01 * ROUNDING * abs(value.number), self._reach)
+        begin = bisect.bisect_left(self._numbers, (value.number - reach, -1))
+        end = bisect.bisect_right(self._numbers, (value.number + reach, len(self._numbers)))
+        return sorted(places.union(place for _, place in self._numbers[begin:end]))
 
 
 def are_equal(one: RankValue, other: RankValue) -> bool:
@@ -97,8 +133,8 @@ def are_equal(one: RankValue, other: RankValue) -> bool:
         return True
     if one.number is None or other.number is None:
         return False
-    if one.number != one.number or other.number != other.number:
-        return one.number != one.number and other.number != other.number
+    if not (math.isfinite(one.number) and math.isfinite(other.number)):
+        return one.number == other.number or (math.isnan(one.number) and math.isnan(other.number))
     tolerance = ROUNDING * max(abs(one.number), abs(other.number))
     last_digit = 1.001 * max(_last_digit(one.text), _last_digit(other.text))
     return abs(one.number - other.number) <= max(tolerance, last_digit)
@@ -140,10 +176,10 @@ def classify_difference(
 
 def _are_consistent(differing: Sequence[StepComparison]) -> bool:
     """Whether the same writers differ at all these steps, or more and more of them."""
-    meet = [frozenset(writer for group in differing[0].writers for writer in group)]
-    for one in differing:
-        meet = [shared for part in meet for group in one.writers if (shared := part & group)]
-    return len(meet) <= max(len(one.groups) for one in differing)
+    places = [{value.writer: place for place, group in enumerate(one.groups) for value in group} for one in differing]
+    shared = set(places[0]).intersection(*places[1:])
+    together = {tuple(place[writer] for place in places) for writer in shared}
+    return len(together) <= max(len(one.groups) for one in differing)
 
 
 def _count_agreed(agreement: Agreement, equal: Sequence[StepComparison]) -> int:
