@@ -50,7 +50,7 @@ class Outcome:
     has_unlogged_exception: a process ended as by an exception, and no exception in the files can be its last
     completion: what says that the job ended well
     progress: the last steps of each writer
-    final_errors: what may have ended a process of the last attempt: exceptions and crashes of known ranks
+    final_errors: rank to what may have ended its process in the last attempt: exceptions and crashes
     """
 
     finished: Mapping[int, float | None]
@@ -68,7 +68,7 @@ class Outcome:
     has_unlogged_exception: bool = False
     completion: Completion = field(default_factory=Completion)
     progress: Progress = field(default_factory=Progress)
-    final_errors: tuple[Evidence, ...] = ()
+    final_errors: Mapping[int, Sequence[Evidence]] = field(default_factory=dict)
 
     @property
     def is_success(self) -> bool:
@@ -84,7 +84,8 @@ class Outcome:
             return "the job ended well, as other lines show"
         may_have_ended = self._ended_by_exception(fact.origin.rank)
         if fact.origin.attempt == self.attempt:
-            if is_outlived(fact, self.final_errors, self.progress):
+            errors = self.final_errors.get(fact.origin.rank, ()) if fact.origin.rank is not None else ()
+            if is_outlived(fact, errors, self.progress):
                 return "its rank made progress afterwards, and met another error"
             survived = "" if may_have_ended else why_survived(fact, self.progress)
             if survived:
@@ -195,12 +196,17 @@ def find_outcome(
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
         completion=completion,
         progress=find_progress(activities),
-        final_errors=tuple(
-            fact
-            for fact in facts
-            if fact.origin.attempt == last and fact.origin.rank is not None and _may_end_process(fact)
-        ),
+        final_errors=_final_errors(facts, last),
     )
+
+
+def _final_errors(facts: Sequence[Evidence], attempt: int) -> dict[int, list[Evidence]]:
+    """Return by rank what may have ended its process in this attempt."""
+    errors: dict[int, list[Evidence]] = {}
+    for fact in facts:
+        if fact.origin.attempt == attempt and fact.origin.rank is not None and _may_end_process(fact):
+            errors.setdefault(fact.origin.rank, []).append(fact)
+    return errors
 
 
 def _count_unplaced_actions(activities: Sequence[tuple[str, Activity]]) -> dict[str, int]:
