@@ -8,6 +8,7 @@ that asks for an earlier boot, a heading of a document. They count only where no
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Iterable, Sequence
 
@@ -79,7 +80,7 @@ def _find_sign(fact: Evidence, text: Text) -> str:
 def _find_sign_behind(fact: Evidence, text: Text) -> str:
     lines = (line for line in text.lines_from(fact.offset, _REACH) if line.offset >= fact.end > fact.offset)
     behind = [line.parsed for line in itertools.islice(lines, _NEAR_LINES)]
-    if any(_RUNS.search(parsed.text[:_LONGEST]) for parsed in behind):
+    if any(_shows_a_run(parsed.text[:_LONGEST]) for parsed in behind):
         return "A later line shows that a job or a program runs"
     if _recovers(fact, behind):
         return "A later line shows that what it names works again"
@@ -88,6 +89,12 @@ def _find_sign_behind(fact: Evidence, text: Text) -> str:
     if any(_is_same_writer(fact, parsed) and goes_on(parsed.text) for parsed in behind[:_NEXT_LINES]):
         return "The next lines say that the program goes on"
     return ""
+
+
+# The facts of a source stand near each other, so the lines behind one are those behind the next too.
+@functools.lru_cache(maxsize=1024)
+def _shows_a_run(text: str) -> bool:
+    return _RUNS.search(text) is not None
 
 
 def _is_same_writer(fact: Evidence, parsed: ParsedLine) -> bool:
@@ -104,6 +111,7 @@ def _makes_steps(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
     return time is not None and any(later - time >= _WENT_ON for later in times)
 
 
+@functools.lru_cache(maxsize=1024)
 def _is_progress(text: str) -> bool:
     scope, rank = read_completion(text)
     return bool(PROGRESS.search(text)) or (scope != "" and rank is None)
@@ -111,12 +119,13 @@ def _is_progress(text: str) -> bool:
 
 def _recovers(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
     names = set(_NAME.findall(fact.text[:_LONGEST]))
-    recoveries = (
-        parsed.text[:_LONGEST]
-        for parsed in behind
-        if _RECOVERED.search(parsed.text[:_LONGEST]) and not _DENIED.search(parsed.text[:_LONGEST])
-    )
+    recoveries = (parsed.text[:_LONGEST] for parsed in behind if _states_recovery(parsed.text[:_LONGEST]))
     return any(not names.isdisjoint(_NAME.findall(text)) for text in recoveries)
+
+
+@functools.lru_cache(maxsize=1024)
+def _states_recovery(text: str) -> bool:
+    return _RECOVERED.search(text) is not None and _DENIED.search(text) is None
 
 
 def _find_sign_before(fact: Evidence, text: Text) -> str:

@@ -11,7 +11,7 @@ from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import ParsedLine
 from triage.ranks.stated_ranks import read_stated_ranks
-from triage.records.completion import HINT, Scope, read_completion
+from triage.records.completion import Scope, has_hint, read_completion
 from triage.records.text import Line, Text, split_line
 
 # `step 7`; beside a loss also `it 7`, `update 7` and a bare `7/100`, which is no date.
@@ -148,7 +148,7 @@ class _LineChoice:
         if data and count < most and (not count or (_INFORMATIVE.search(data) and not _STACK.search(data))):
             self._counts[writer] = count + 1
             return True
-        if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not HINT.search(data):
+        if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not has_hint(data):
             return False
         self._hints += 1
         is_completion = bool(read_completion(data[-_LONGEST_END:].decode("utf-8", "replace"))[0])

@@ -7,6 +7,7 @@ success of the job. After `program` and `job` the failures before them are over.
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 from triage.base.lazy_re import lazy_re
@@ -20,6 +21,7 @@ _HINTS = (
     *("normal", "bye", "ended", "is over", "the end", "passed", "test result"),
 )
 HINT = lazy_re(b"(?i)" + "|".join(_HINTS).encode())
+_HINT_BYTES = tuple(hint.encode() for hint in _HINTS)
 
 _TRAINING = (
     r"(?:pre-?)?train(?:ing|er)?|run|job|fine-?tun(?:e|ing)|experiment|trial|program|script|workload|sweep|"
@@ -113,12 +115,22 @@ _UNSUCCESSFUL = lazy_re(
 _SHARE = lazy_re(r"\b(\d{1,9}) ?(?:/|of) ?(\d{1,9})\b|\b(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 
+def has_hint(line: bytes) -> bool:
+    """Whether `read_completion` may find something in a line; in one line this is faster than HINT."""
+    lower = line.lower()
+    return any(hint in lower for hint in _HINT_BYTES)
+
+
 def read_completion(text: str) -> tuple[Scope, int | None]:
     """Return what a line says to have ended well, and the rank that it names for a process; an empty scope: nothing."""
     text = text[:_LONGEST].rstrip()
     lower = text.lower()
-    if not any(hint in lower for hint in _HINTS):
-        return "", None
+    return _read(text) if any(hint in lower for hint in _HINTS) else ("", None)
+
+
+@functools.lru_cache(maxsize=1024)
+def _read(text: str) -> tuple[Scope, int | None]:
+    """Read a line with a hint; the lines near an end are read for several purposes."""
     if _UNIT.search(text):
         return "job", None
     if _OF_MACHINE.search(text) or _NOT_OF_JOB.search(text):

@@ -13,6 +13,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -150,9 +151,14 @@ def _chained_traceback(
 
 def may_be_interleaved(line: bytes) -> bool:
     """Quick check: do some common letters stand in the line as often as several writers need?"""
-    return 2 * _SHORTEST <= len(line) <= 4 * _LONGEST and any(
-        not any(line.count(letter) % writers for letter in _COMMON_BYTES) for writers in _PRIMES
-    )
+    if not 2 * _SHORTEST <= len(line) <= 4 * _LONGEST:
+        return False
+    common = 0
+    for letter in _COMMON_BYTES:
+        common = math.gcd(common, line.count(letter))
+        if common == 1:
+            return False
+    return any(common % writers == 0 for writers in _PRIMES)
 
 
 @functools.lru_cache(1 << 12)

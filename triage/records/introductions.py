@@ -58,6 +58,9 @@ _ENDED = lazy_re(r"^=? *(?:RANK (?P<rank>\d{1,6}) )?PID (?P<pid>\d{1,7}) RUNNING
 _BOUND = lazy_re(
     r"(?i)^(?:\[(?P<host>[a-z][\w.-]{0,80}):\d{1,7}\] )?(?:MCW )?rank (?P<rank>\d{1,6}) (?:is )?(?:not )?bound\b"
 )
+# What each form needs, in small letters: most lines have none of it.
+_FIXED_FORMS = (("mpi startup", _STARTUP), ("running at", _ENDED), ("bound", _BOUND))
+_PLACES = ("host", "node", "machine", "processor")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +75,16 @@ class Introduction:
 def read_introduction(origin: Origin, text: str) -> Introduction:
     """Return the host that a line names for the rank that it is about; `origin` is what its prefix says."""
     text = text[:LONGEST]
-    for form in (_STARTUP, _ENDED, _BOUND):
+    lower = text.lower()
+    for form in (form for hint, form in _FIXED_FORMS if hint in lower):
         if (match := form.search(text)) is not None:
             parts = match.groupdict()
             rank, pid = parts.get("rank"), parts.get("pid")
             host = parts.get("host") or origin.host or ""
             return Introduction(host, int(rank) if rank else None, int(pid) if pid else None)
-    hosts = set(_hosts_in(text, has_rank=origin.rank is not None))
+    is_stated = "rank" in lower and _STATED_RANK.search(text) is not None
+    has_place = (is_stated or origin.rank is not None) and any(place in lower for place in _PLACES)
+    hosts = set(_hosts_in(text, is_stated=is_stated, has_place=has_place))
     return Introduction(hosts.pop()) if len(hosts) == 1 else Introduction()
 
 
@@ -87,9 +93,8 @@ def names_other_host(text: str) -> bool:
     return _OTHER_HOST.search(text) is not None
 
 
-def _hosts_in(text: str, *, has_rank: bool) -> Iterator[str]:
-    for form in _FORMS:
+def _hosts_in(text: str, *, is_stated: bool, has_place: bool) -> Iterator[str]:
+    """Yield the hosts that a line names; a form is tried where the line states a rank, or has what it begins with."""
+    forms = (*(_FORMS if is_stated else ()), *(_APART if has_place and not names_other_host(text) else ()))
+    for form in forms:
         yield from (match["host"].rstrip(".") for match in form.finditer(text))
-    if (has_rank or _STATED_RANK.search(text)) and not names_other_host(text):
-        for form in _APART:
-            yield from (match["host"].rstrip(".") for match in form.finditer(text))

@@ -66,6 +66,7 @@ _JOINED = (
 _PLACED = lazy_re(
     rb"(?i)host|startup\(\):|rank[ :=#]{0,2}\d{1,6}\b.{0,80}?(?: on | at |@| bound )|: (?:global )?rank \d"
 )
+_PLACES = (b"host", b"startup():", b" on ", b" at ", b"@", b" bound ", b": rank", b": global rank")
 # The local rank in a launcher's prefix, and a rank behind it: `[default1]:… [rank 9] INFO`.
 _TAGGED = lazy_re(rb"\[(?!(?i:rank))[A-Za-z_.-]+\d{1,3}\]:.{0,80}?(?i:rank)[ _=:\[]")
 # The grammar whose pid is that of a worker, not that of a collector.
@@ -221,7 +222,9 @@ def _joins(line: bytes) -> str:
     lower = line.lower()
     if any(part in lower for part in _JOINED):
         return "process"
-    return "place" if any(form.search(line) for form in (_TAGGED, _PLACED)) else ""
+    if b"]:" in line and _TAGGED.search(line):
+        return "place"
+    return "place" if any(part in lower for part in _PLACES) and _PLACED.search(line) else ""
 
 
 def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:

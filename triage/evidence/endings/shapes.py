@@ -46,12 +46,15 @@ _JSON_TEXTS = frozenset(
 _DIGITS = lazy_re(rb"\d+(?:[.,:eE+-]+\d+)*")
 # Lines of stacks stand again and again too, behind a host as pdsh writes it; and so do rules behind a timestamp, and
 # what launchers write when they stop the other processes.
-_STACK = lazy_re(
-    rb"^\s|^[a-z][\w.@-]{0,80}:(?: {3,}\S|\t\S|\s*$)"
-    rb"|0x[0-9a-f]|most recent call|^#\d|^\S{0,40}\s*\[\s*\d+\] |^[-=*~_#. ]+$"
-    rb"|^.{0,60} [-=*~_]{20,}$|\bSending process \d+ closing signal SIG|\bKilling subprocess \d"
+_STACK_START = lazy_re(
+    rb"\s|[a-z][\w.@-]{0,80}:(?: {3,}\S|\t\S|\s*$)|#\d|\S{0,40}\s*\[\s*\d+\] |[-=*~_#. ]+$|.{0,60} [-=*~_]{20,}$"
+)
+_STACK_PART = lazy_re(
+    rb"0x[0-9a-f]|most recent call|\bSending process \d+ closing signal SIG|\bKilling subprocess \d"
     rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
 )
+# Each form of a part holds one of these. Most lines hold none.
+_STACK_HINTS = (b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: ")
 FEWEST = 3
 _FEWEST_PROGRESS = 2
 
@@ -86,7 +89,10 @@ def has_text(line: bytes) -> bool:
 
 def is_stack(line: bytes) -> bool:
     """Whether the line may belong to a stack or a rule between blocks, which repeat at an end too."""
-    return _STACK.search(_without_colours(line[:_LONGEST])) is not None
+    line = _without_colours(line[:_LONGEST])
+    if _STACK_START.match(line) is not None:
+        return True
+    return any(hint in line for hint in _STACK_HINTS) and _STACK_PART.search(line) is not None
 
 
 def _without_colours(line: bytes) -> bytes:

@@ -1,0 +1,51 @@
+"""triage.evidence.endings.shapes: which lines belong to a stack or a rule between blocks."""
+
+from __future__ import annotations
+
+import pytest
+
+from triage.evidence.endings.shapes import is_stack
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"    loss.backward()",
+        b"node7:     loss.backward()",
+        b"node7:",
+        b"#12 main () at train.cc:4",
+        b"[node7:412] [ 3] libmpi.so(+0x1)",
+        b"frame: c10::Error at 0x7f00",
+        b"================",
+        b"2026-11-20 10:00:00 INFO --------------------------------",
+        b"Traceback (most recent call last):",
+        b"Sending process 412 closing signal SIGTERM",
+        b"Killing subprocess 412",
+        b"goroutine 17 [running]:",
+        b"stack backtrace:",
+        b"Stack backtrace:",
+        b"Caused by: java.io.IOException: closed",
+        b"note: run with `RUST_BACKTRACE=1`",
+        b"note: Some details are omitted",
+        b"\x1b[31m    loss.backward()\x1b[0m",
+    ],
+)
+def test_lines_of_stacks(line: bytes) -> None:
+    """Each form of a stack, a rule, or what launchers write when they stop the others is one, also in colours."""
+    assert is_stack(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"step 3 loss 2.31",
+        b"INFO process 412 started",
+        b"see the backtrace in core.412",
+        b"note: the learning rate is 0.1",
+        b"node7: step 3",
+        b"2026-11-20 10:00:00 INFO -------- epoch 3",
+    ],
+)
+def test_other_lines(line: bytes) -> None:
+    """A line that only shares a term with such a form is usual output."""
+    assert not is_stack(line)
