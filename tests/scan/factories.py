@@ -133,9 +133,9 @@ def scan(
     windows: Sequence[str] = (),
     generic: frozenset[int] = frozenset(),
     key: Callable[[bytes], bytes] = writer,
-    fork: bool = False,
+    fork: bool | None = False,
 ) -> ScanOutcome:
-    """Run a scan."""
+    """Run a scan; with `fork=None`, as `Scan` does by default."""
     outcome = ScanOutcome([], [], 0, [])
 
     def advance(count: int) -> None:
@@ -149,7 +149,7 @@ def scan(
         windows=windows,
         generic=generic,
         engine=engine,
-        fork=fork,
+        **({} if fork is None else {"fork": fork}),
         on_progress=advance,
         on_failure=lambda name, error: outcome.failures.append((name, error)),
     )

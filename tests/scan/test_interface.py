@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from triage.base.content_digest import digest_bytes, digest_list
-from triage.scan.interface import CELL, Hit
+from triage.scan.interface import CELL, LOOK_AHEAD, LOOK_BACK, Hit
 
-from .factories import scan_bytes, scan_one, stream_container
+from .factories import scan_bytes, scan_one, small_limits, stream_container
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,14 @@ def test_each_span_of_a_file_has_a_digest(size: int) -> None:
     assert scan_bytes(data).digest == scan_one(stream_container(data)).digest == digest
 
 
+@pytest.mark.parametrize("size", [512, 513, 768, 769])
+def test_every_span_of_a_stream_has_a_digest(size: int) -> None:
+    """The digest of a stream of several spans is that of the file, also where the last span is full or has one byte."""
+    data = (b"step 1\n" * 200)[:size]
+    with small_limits(SPAN=256):
+        assert scan_one(stream_container(data)).digest == scan_bytes(data).digest
+
+
 def test_the_ends_of_a_text() -> None:
     """The first 8 KiB and the last 32 KiB are returned."""
     data = bytes(97 + number % 26 for number in range(100_000))
@@ -87,3 +95,14 @@ def test_which_cells_of_a_stream_are_saved() -> None:
     scanned = scan_one(stream_container(bytes(data)))
     assert scanned.hits == (Hit(4 * CELL + 101, 4 * CELL + 105, (0,)),)
     assert [cell.offset // CELL for cell in scanned.saved_cells] == [3, 4, 5, 6]
+
+
+def test_how_far_from_a_hit_a_stream_is_saved() -> None:
+    """LOOK_BACK bytes before a line at the start of its cell, and LOOK_AHEAD after one at its end; no more."""
+    data = bytearray(b"." * (8 * CELL))
+    data[2 * CELL - 1 : 2 * CELL + 5] = data[3 * CELL - 6 : 3 * CELL] = b"\nboom\n"
+    scanned = scan_one(stream_container(bytes(data)))
+    assert [hit.start for hit in scanned.hits] == [2 * CELL, 3 * CELL - 5]
+    saved = sorted(cell.offset for cell in scanned.saved_cells)
+    assert 2 * CELL - saved[0] == LOOK_BACK
+    assert saved[-1] + CELL - 3 * CELL == LOOK_AHEAD

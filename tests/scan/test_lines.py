@@ -7,10 +7,23 @@ import itertools
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.scan.interface import KEEP_PER_END, Hit
-from triage.scan.lines import HitGroup, _find_overlong, _line_bounds, _line_end, merge_spans
+from triage.scan.interface import KEEP_PER_END, Hit, PossibleMatch
+from triage.scan.lines import MAX_MISSES, Collector, HitGroup, _find_overlong, _line_bounds, _line_end, merge_spans
+from triage.scan.literal_matcher import Re2Matcher
 
-from .factories import LITERALS, SHORT_LINES, SMALL, TEXTS, literals_in, scan_bytes, small_limits, split_lines, writer
+from .factories import (
+    LITERALS,
+    SHORT_LINES,
+    SMALL,
+    TEXTS,
+    literals_in,
+    scan_bytes,
+    scan_one,
+    small_limits,
+    split_lines,
+    stream_container,
+    writer,
+)
 
 GENERIC = frozenset({0, 1})
 
@@ -166,3 +179,59 @@ def test_a_line_that_is_too_long_is_found(length: int, start: int) -> None:
 def test_the_line_around_a_match(end: int, bounds: tuple[int, int]) -> None:
     """The line of the byte before the end of a match, without its newline; the last one ends where the search does."""
     assert _line_bounds(bytearray(b"ab\ncd\nefgh"), end, 7) == bounds
+
+
+@pytest.mark.parametrize("before", [4158, 4159, 4160, 4161])
+def test_a_line_in_which_a_search_stops_has_all_its_literals(before: int) -> None:
+    """A search stops after 4160 matches; literals of its last line that come later are found too."""
+    [hit] = scan_bytes(b"boom" * before + b" Zug\n").hits
+    assert hit.literals == (0, 3)
+
+
+@pytest.mark.parametrize("span_end", [b"boom\n", b"boom.zzz\n"], ids=["at the border", "across the border"])
+def test_the_limit_of_a_stream_counts_anew_in_each_span(span_end: bytes) -> None:
+    """A stream is sampled as the file is: a new span begins with the first line that starts in it."""
+    line = b"[r1] boom.....\n"
+    data = line * 16 + b"z" * 10 + b"\n" + span_end + b"boom\n" * 9
+    with small_limits():
+        assert data.index(span_end) < SMALL["SPAN"] <= data.index(span_end) + len(span_end)
+        plain, stream = scan_bytes(data), scan_one(stream_container(data))
+    assert (stream.matched, stream.sampled, stream.hits) == (plain.matched, plain.sampled, plain.hits)
+
+
+@pytest.mark.parametrize("length", [SMALL["MAX_LINE"], SMALL["MAX_LINE"] + 1])
+def test_an_overlong_line_of_a_storm_is_not_sampled(length: int) -> None:
+    """After the limit, a line of MAX_LINE bytes counts as sampled; a longer one is searched in full."""
+    storm, line, rest = b"boom\n" * SMALL["SPAN_LINES"], b"z" * length + b"\n", b"a line\n"
+    with small_limits():
+        scanned = scan_bytes(storm + line + rest)
+    assert scanned.sampled == len(rest) + (len(line) if length == SMALL["MAX_LINE"] else 0)
+
+
+class RecordingMatcher(Re2Matcher):
+    """A matcher that takes each line with `window` for a possible match, and records which searches were exact."""
+
+    def __init__(self) -> None:
+        super().__init__([b"window"])
+        self.exact_searches: list[bool] = []
+
+    def find(
+        self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
+    ) -> list[PossibleMatch]:
+        self.exact_searches.append(exact)
+        return super().find(data, start, stop, limit)
+
+    def literals_in(self, line: bytes, candidates: object = None) -> tuple[int, ...]:
+        return ()
+
+
+@pytest.mark.parametrize("misses", [MAX_MISSES, MAX_MISSES + 1])
+def test_after_many_false_matches_a_span_is_searched_for_whole_literals(misses: int) -> None:
+    """One line too many without any literal of its window makes the next search exact; the next span begins anew."""
+    matcher = RecordingMatcher()
+    collector = Collector(matcher, writer)
+    data = bytearray(b"window\n" * misses)
+    with small_limits(SPAN=1 << 20, SPAN_LINES=1000):
+        for base in (0, len(data), 1 << 20):
+            collector.feed(data, base, len(data), base)
+    assert matcher.exact_searches == [False, misses > MAX_MISSES, False]

@@ -194,10 +194,71 @@ def test_a_window_that_a_sample_repeats_is_replaced(times: int, is_common: bool)
     assert matcher._expressions["windows"] == ([b"a window99 failed"] if is_common else [b"window99"])
 
 
-@pytest.mark.parametrize(("lines", "is_compiled"), [(256, False), (257, True)])
-def test_few_lines_are_searched_without_an_automaton(lines: int, is_compiled: bool) -> None:
-    """The database of all literals is compiled for the 257th line; candidates never need it."""
-    matcher = HyperscanMatcher([b"boom", b"err"], [])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\n" + b"a window99 failed, " * 3 + b"\nend",
+        b"\n".join([b"a window99 failed", b"." * 300] * 3),
+        b"a window99 failed, " * 3 + b"\n" + b"." * 300,
+    ],
+    ids=["in the first line after an empty one", "in many lines", "in one line"],
+)
+@pytest.mark.parametrize("is_small", [True, False])
+def test_a_window_in_lines_with_its_literal_is_common_only_in_a_small_sample(
+    monkeypatch: pytest.MonkeyPatch, text: bytes, is_small: bool
+) -> None:
+    """In a large sample, lines with the literal of a window do not make it common; in a small one they do."""
+    monkeypatch.setattr(literal_matcher, "_SMALL_SAMPLE", len(text) if is_small else len(text) - 1)
+    monkeypatch.setattr(literal_matcher, "_MAX_REFITS", 1)
+    matcher = HyperscanMatcher([b"a window99 failed"], [b"window99"], text)
+    assert matcher._expressions["windows"] == ([b"a window99 failed"] if is_small else [b"window99"])
+
+
+@pytest.mark.parametrize(("times", "is_common"), [(2, False), (3, True)])
+def test_a_window_that_a_large_sample_repeats_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, times: int, is_common: bool
+) -> None:
+    """In a large sample too, a window that occurs more than twice without its literal gives way."""
+    sample = b"window99 is healthy\n" * times
+    monkeypatch.setattr(literal_matcher, "_SMALL_SAMPLE", len(sample) - 1)
+    monkeypatch.setattr(literal_matcher, "_MAX_REFITS", 1)
+    matcher = HyperscanMatcher([b"a window99 failed"], [b"window99"], sample)
+    assert matcher._expressions["windows"] == ([b"a window99 failed"] if is_common else [b"window99"])
+
+
+def test_an_exact_search_needs_the_whole_literal() -> None:
+    """By default, a window is a possible match of its literals; with `exact`, only a whole literal is."""
+    matcher = HyperscanMatcher([b"a window99 failed"], [b"window99"])
+    line = b"window99 is healthy"
+    assert list(matcher.find(line, 0, len(line), ALL)) == [(8, (0,))]
+    assert matcher.find(line, 0, len(line), ALL, exact=True) == []
+    line = b"a window99 failed"
+    assert list(matcher.find(line, 0, len(line), ALL, exact=True)) == [(len(line), (0,))]
+
+
+def test_upper_and_lower_case_differ() -> None:
+    """A literal in upper case is not one in lower case, in any search."""
+    matcher = HyperscanMatcher([b"boom"], [], sample=b"other text")
+    for line, literals in ((b"a BOOM", ()), (b"a boom", (0,))):
+        assert matcher.literals_in(line) == literals
+        for exact in (False, True):
+            assert len(matcher.find(line, 0, 6, ALL, exact=exact)) == len(literals)
+        assert len(matcher.find_first(line, 0, 6)) == len(literals)
+
+
+def test_each_thread_has_one_matcher_of_its_own_for_the_rest_of_a_storm() -> None:
+    """Threads share no scratch space, and a thread uses the same copy for all slices until the storm changes."""
+    matcher, rest = HyperscanMatcher([b"boom"], []), HyperscanMatcher([b"err"], [])
+    own, other = matcher._rest_for_this_thread(rest), matcher.for_thread()._rest_for_this_thread(rest)
+    assert len({id(rest), id(own), id(other)}) == 3
+    assert matcher._rest_for_this_thread(rest) is own
+    assert matcher._rest_for_this_thread(HyperscanMatcher([b"bang"], [])) is not own
+
+
+@pytest.mark.parametrize(("lines", "sample", "is_compiled"), [(256, b"", False), (257, b"", True), (1, b"z", True)])
+def test_few_lines_are_searched_without_an_automaton(lines: int, sample: bytes, is_compiled: bool) -> None:
+    """The database of all literals is compiled for the 257th line, in a large job for the first; not for candidates."""
+    matcher = HyperscanMatcher([b"boom", b"err"], [], sample)
     for _ in range(lines):
         assert matcher.literals_in(b"an err") == (1,)
         assert matcher.literals_in(b"an err", (0, 1)) == (1,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -66,6 +67,7 @@ def test_an_unreadable_file_has_no_text(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"")
     empty = scan_one(plain_container(str(tmp_path / "log")))
     assert (unread.size, unread.head, empty.size) == (0, b"", 0)
+    assert (unread.sampled, unread.matched, unread.dropped_cells) == (0, 0, 0)
     assert unread.digest != empty.digest
 
 
@@ -238,6 +240,70 @@ def test_a_file_that_shrinks_between_two_spans_is_reported(tmp_path: Path) -> No
     assert {name for name, _ in outcome.failures} == {"log"}
 
 
+@pytest.mark.parametrize(
+    ("size", "problems"), [(10, [FileNotFoundError]), (11, [OSError])], ids=["read well", "also shorter than listed"]
+)
+def test_a_file_that_is_deleted_while_it_is_read_is_reported_once(
+    tmp_path: Path, size: int, problems: list[type[OSError]]
+) -> None:
+    """A file that cannot be opened at the end of the scan is a failure, unless one of its spans has failed already."""
+    (tmp_path / "log").write_bytes(b"boom\nend.\n")
+
+    def remove(line: bytes) -> bytes:
+        (tmp_path / "log").unlink()
+        return b""
+
+    outcome = scan([plain_container(str(tmp_path / "log"), size)], key=remove)
+    assert [type(error) for _, error in outcome.failures] == problems
+    assert outcome.scanned[0][1].matched == 1
+
+
+def test_a_file_that_is_replaced_while_it_is_read_gives_one_text(tmp_path: Path) -> None:
+    """When a log is rotated during the scan, later spans are still those of the file that was there before."""
+    path, later = tmp_path / "log", tmp_path / "later"
+    later.write_bytes(b"other\n" * SMALL["SPAN"])
+
+    def rotate(line: bytes) -> bytes:
+        if later.exists():
+            later.replace(path)
+        return b""
+
+    with small_limits():
+        path.write_bytes(b"boom\n" * SMALL["SPAN"])
+        expected = scan_one(plain_container(str(path))).hits
+        assert scan_one(plain_container(str(path)), key=rotate).hits == expected
+
+
+def test_file_descriptor_0_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program without standard input gets the descriptor 0 for its first file; it is closed like all others."""
+    closed: list[int] = []
+    monkeypatch.setattr(os, "open", lambda *_: 0)
+    monkeypatch.setattr(os, "close", closed.append)
+    files = module._OpenFile()
+    files.close()
+    assert files.get("log") == 0
+    files.close()
+    files.close()
+    assert closed == [0]
+
+
+def test_threads_are_daemons(tmp_path: Path) -> None:
+    """A program that is interrupted does not wait for the threads of a scan."""
+    both_read = threading.Barrier(2, timeout=60)
+    are_daemons: set[bool] = set()
+
+    def meet(line: bytes) -> bytes:
+        both_read.wait()
+        if threading.current_thread() is not threading.main_thread():
+            are_daemons.add(threading.current_thread().daemon)
+        return b""
+
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"boom\n")
+    scan([plain_container(str(tmp_path / name), name=name) for name in "ab"], workers=2, key=meet)
+    assert are_daemons == {True}
+
+
 def test_a_stream_that_breaks_is_reported(tmp_path: Path) -> None:
     """An OSError of a container is reported; what was scanned before stays."""
 
@@ -281,6 +347,7 @@ def test_large_jobs_are_scanned_by_processes(
         assert bool(forked) is has_forked
         forked.clear()
         scan([container], workers=2, fork=False)
+        scan([container], workers=2, fork=None)
         scan([container, stream_container(b"boom", name="packed")], workers=2, fork=True)
     assert forked == []
 

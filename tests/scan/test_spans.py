@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import subprocess
 import sys
 from unittest import mock
@@ -11,9 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from triage.records.saved_cells import SavedCells
 from triage.scan.interface import CELL
-from triage.scan.spans import _StreamScan
+from triage.scan.spans import _first_line, _line_end, _StreamScan
 
-from .factories import SMALL, TEXTS, scan_bytes, scan_one, small_limits, stream_container
+from .factories import SMALL, TEXTS, scan_bytes, scan_one, small_limits, stream_container, temporary_file
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=3).map(b"".join), st.integers(1, 100))
@@ -61,6 +62,83 @@ def test_cells_over_the_memory_limit_are_counted(data: bytes) -> None:
             start, stop = max(0, hit.start - SMALL["LOOK_BACK"]), hit.end + SMALL["LOOK_AHEAD"]
             with small_limits():
                 assert SavedCells(scanned).read(start, stop - start) == data[start:stop]
+
+
+def make_cells(lines: dict[int, bytes], count: int) -> bytes:
+    """Return cells of bytes that zlib cannot make smaller; each that `lines` numbers has this line in it."""
+    random_ = random.Random(5)
+    cells = [bytes(random_.choices(range(128, 256), k=SMALL["CELL"])) for _ in range(count)]
+    for number, line in lines.items():
+        cells[number] = (cells[number][:20] + b"\n" + line + b"\n" + cells[number])[: SMALL["CELL"]]
+    return b"".join(cells)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+def test_cells_are_saved_up_to_the_memory_limit(missing: int) -> None:
+    """Cells that just fit are all saved. If a byte is missing, the last one is left out and counted."""
+    data = make_cells({2: b"[r1] Zug", 10: b"[r2] Zug"}, 16)
+    with small_limits():
+        whole = scan_one(stream_container(data))
+        limit = sum(len(cell.packed) for cell in whole.saved_cells) - missing
+        with mock.patch.object(_StreamScan, "MAX_PACKED", limit):
+            scanned = scan_one(stream_container(data))
+    assert [cell.offset // SMALL["CELL"] for cell in whole.saved_cells] == [1, 2, 3, 4, 9, 10, 11, 12]
+    assert scanned.saved_cells == whole.saved_cells[: 8 - missing]
+    assert scanned.dropped_cells == missing
+
+
+def test_cells_around_omitted_hits_are_dropped_when_memory_ends() -> None:
+    """Of three equal lines the middle one is only counted: its cells are dropped for those of the last."""
+    data = make_cells({2: b"[r1] Zug", 6: b"[r1] Zug", 10: b"[r1] Zug"}, 16)
+    with small_limits():
+        whole = scan_one(stream_container(data))
+        limit = sum(len(cell.packed) for cell in whole.saved_cells[:9])
+        with mock.patch.object(_StreamScan, "MAX_PACKED", limit):
+            scanned = scan_one(stream_container(data))
+    assert [hit.omitted for hit in whole.hits] == [1, 0]
+    assert [cell.offset // SMALL["CELL"] for cell in whole.saved_cells] == list(range(1, 13))
+    assert [cell.offset // SMALL["CELL"] for cell in scanned.saved_cells] == [1, 2, 3, 4, 9, 10, 11, 12]
+    assert (whole.dropped_cells, scanned.dropped_cells) == (0, 0)
+
+
+def test_an_empty_line_does_not_move_the_pieces_of_the_next_one() -> None:
+    """Pieces are counted from the start of their line, also if only an empty line precedes it in the buffer."""
+    data = b"\n" + b"boom." * 200
+    with small_limits(SPAN_LINES=1000, KEEP_PER_END=1000):
+        expected = scan_bytes(data).hits
+        assert scan_bytes(data, chunk_bytes=1).hits == expected
+    assert [hit.end for hit in expected[:3]] == [1 + SMALL["MAX_LINE"] * number for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "first", "skipped"),
+    [
+        (0, 9, 0, b""),
+        (2, 9, 3, b"\n"),
+        (3, 9, 3, b""),
+        (4, 9, 6, b"d\n"),
+        (4, 7, 6, b"d\n"),
+        (4, 6, None, b"d\n"),
+        (7, 9, None, b"fg"),
+        (7, 99, 11, b"fgh\n"),
+        (13, 99, None, b""),
+    ],
+)
+def test_the_first_line_that_starts_in_a_span(start: int, stop: int, first: int | None, skipped: bytes) -> None:
+    """It starts at `start` or later and before `stop`; the bytes of the span before it are given, each once."""
+    parts: list[bytes] = []
+    with temporary_file(b"ab\ncd\nefgh\nij") as path, open(path, "rb") as file:
+        assert _first_line(file.fileno(), start, stop, parts.append) == first
+    assert b"".join(parts) == skipped
+
+
+@pytest.mark.parametrize(
+    ("position", "stop", "size", "end"), [(3, 3, 12, 3), (4, 4, 12, 6), (5, 5, 12, 6), (4, 5, 12, 4), (7, 7, 12, 10)]
+)
+def test_the_end_of_the_line_that_is_open_at_the_end_of_a_span(position: int, stop: int, size: int, end: int) -> None:
+    """Behind its newline; where the line before it ends there, or the file is shorter than it was, that place."""
+    with temporary_file(b"ab\ncd\nefgh") as path, open(path, "rb") as file:
+        assert _line_end(file.fileno(), position, stop, size) == end
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.booleans())

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.scan.windows import (
+    _cover,
     _is_steady,
     _widen_window,
     add_missing_windows,
@@ -99,6 +100,7 @@ def test_a_window_has_three_letters(piece: bytes, is_steady: bool) -> None:
         (b"the windows99 failed", b"e windows99 f"),
         (b"windows99 failed", b"windows99 f"),
         (b"the windows99", b"e windows99"),
+        (b"windows99abc", b"windows99ab"),  # three bytes longer: one is left out
         (b"xwindows99", b"xwindows99"),  # one byte longer: the literal itself
         (b"xwindows99y", b"xwindows99y"),  # two
         (b"nothing common", b"nothing common"),
@@ -115,3 +117,9 @@ def test_only_literals_without_another_window_get_a_new_one() -> None:
     assert replace_common_windows(windows, [b"window-a"], literals, last=False) == [b"o window-a i", b"window-b"]
     assert replace_common_windows(windows, [b"window-a"], literals, last=True) == [b"no window-a is open", b"window-b"]
     assert replace_common_windows(windows, [], literals, last=True) == windows
+
+
+def test_a_piece_is_ranked_again_when_others_cover_its_literals() -> None:
+    """A cheap piece whose literals are partly covered is still chosen before an expensive one."""
+    covered = {b"most": {b"a", b"b", b"c"}, b"cheap": {b"c", b"d"}, b"expensive": {b"d"}}
+    assert _cover(covered, {b"most": 1.0, b"cheap": 1.0, b"expensive": 3.0}) == {b"most", b"cheap"}
