@@ -382,3 +382,121 @@ def test_order_of_dumps_does_not_matter(broken: tuple[Job, str, int, int], rando
     order = list(dumps)
     random.shuffle(order)  # type: ignore[attr-defined]
     assert analyse_dumps({rank: dumps[rank] for rank in order}) == analyse_dumps(dumps)
+
+
+@pytest.mark.parametrize(("ring", "size"), [(10, 1000), (600, 2000)])
+def test_needed_size_of_the_ring_buffer(ring: int, size: int) -> None:
+    """Where ring buffers no longer hold the call in which a rank is stuck, a note names twice their size."""
+    calls = {rank: [Call("broadcast", place=TRAIN)] * (ring + 20) for rank in range(3)}
+    dumps = Job(calls, ring=ring).dumps()
+    stuck = Job(dict.fromkeys(range(3), calls[0][:4])).dumps()[2]
+    stuck["entries"][3].update(state="started", retired=True)
+    stuck["pg_status"]["0"]["last_completed_collective"] = 3
+    outcome = analyse_dumps({**dumps, 2: stuck})
+    fault = only_root(outcome.faults)
+    assert (fault.rule, fault.ranks, fault.seq) == ("stuck-in-collective", (2,), 4)
+    ((code, source, text),) = outcome.notes
+    assert (code, source) == ("ring-too-small", "fr_rank_0")
+    assert text.startswith("the ring buffer of ranks 0-1 no longer holds the collective where the ranks differ")
+    assert f"set TORCH_FR_BUFFER_SIZE={size} " in text
+
+
+def test_wait_for_a_rank_that_the_dumps_do_not_explain() -> None:
+    """A wait for a rank that itself waits for one with a lost call is uncertain: nothing shows what holds them."""
+    groups = {"a": [0, 1], "b": [0, 2], "c": [1, 3], "d": [1]}
+    calls = {0: [Call(group="a", place=TRAIN)], 2: [Call(group="b", place=EVAL)], 3: []}
+    calls[1] = [Call(group="c"), Call(group="d")]
+    dumps = Job(calls, groups, window=2).dumps()
+    for number, entry in enumerate(dumps[1]["entries"]):
+        entry.update(record_id=number + 40, collective_seq_id=number + 9)
+    dumps[1]["entries"][1].update(state="completed", retired=True)
+    none = {f"last_{state}_collective": -1 for state in ("enqueued", "started", "completed")}
+    dumps[1]["pg_status"] = {"1": none}
+    (fault,) = analyse_dumps(dumps).faults
+    assert (fault.rule, fault.ranks, fault.waiting) == ("never-joined", (0,), (2,))
+    assert fault.uncertainty == "the dumps do not show what holds them"
+
+
+FORWARD, BACKWARD = Call(place=("train.py", 20, "forward")), Call(place=("train.py", 30, "backward"))
+
+
+def test_extra_call_at_a_usual_place() -> None:
+    """A call that one rank makes twice is found where its places are first those of the others, one call later."""
+    calls = {rank: [FORWARD, BACKWARD] * 4 for rank in range(4)}
+    calls[2] = [FORWARD, *calls[2]]
+    fault = only_root(analysis(Job(calls)).faults)
+    assert (fault.rule, fault.ranks, fault.since, fault.seq) == ("extra-collective", (2,), 2, 9)
+    assert fault.text.startswith("rank 2 made one extra call, all_reduce #2 of default_pg at train.py:20 in forward")
+
+
+def test_places_that_no_shift_explains() -> None:
+    """Where the places of a rank are not those of the others at any shift, only the missing call is certain."""
+    calls = {rank: [FORWARD, BACKWARD] * 4 for rank in range(4)}
+    calls[2] = [FORWARD, FORWARD, FORWARD, BACKWARD, BACKWARD]
+    fault = only_root(analysis(Job(calls)).faults)
+    assert (fault.rule, fault.ranks, fault.since, fault.seq) == ("never-joined", (2,), None, 6)
+
+
+def test_call_that_the_others_have_already_made() -> None:
+    """A rank at a place that others visited in another group made a call that they have left behind."""
+    log = Call(group="log", place=EVAL)
+    calls = {0: steps(1), 1: [log, *steps(1)], 2: [Call("broadcast", place=EVAL)], 3: [log, *steps(1)]}
+    fault = only_root(analysis(Job(calls, {"log": [1, 3]})).faults)
+    assert (fault.rule, fault.ranks, fault.seq) == ("extra-collective", (2,), 1)
+    assert fault.text.endswith("; the others made that call earlier and have moved on")
+
+
+@pytest.mark.parametrize("has_others", [True, False])
+def test_unusual_one_of_two_ranks(has_others: bool) -> None:
+    """Of two ranks, the one whose call nobody makes there is at fault, surely only where other ranks show the usual."""
+    pair = [Call(group="tp0", place=None), Call("all_gather", group="tp0", place=None)] * 2
+    calls = {0: pair, 1: [*pair[:3], Call("broadcast", group="tp0", place=None)]}
+    groups = {"tp0": [0, 1]}
+    if has_others:
+        groups["tp1"] = [2, 3]
+        calls |= {rank: [Call(call.op, group="tp1", place=None) for call in pair] for rank in (2, 3)}
+    fault = only_root(analysis(Job(calls, groups)).faults)
+    assert (fault.rule, fault.ranks) == ("divergent-call", (1,))
+    assert fault.text.endswith("no other rank ever makes the call of rank 1 there")
+    assert fault.uncertainty == ("" if has_others else "the other side may be wrong")
+
+
+def test_three_different_calls() -> None:
+    """Of three ranks in three different calls none is certainly at fault."""
+    calls = {rank: [*steps(2), Call(op, place=None)] for rank, op in enumerate(("broadcast", "all_gather", "gather"))}
+    fault = only_root(analysis(Job(calls)).faults)
+    assert (fault.rule, fault.ranks) == ("divergent-call", (0, 1, 2))
+    assert fault.uncertainty == "either side may be wrong"
+
+
+def test_single_rank_in_the_first_call_of_an_unlisted_group() -> None:
+    """Where the dumps list no members, one rank alone in a group's first call names none of the many idle ranks."""
+    calls = {rank: steps(2) for rank in range(4)}
+    calls[0] = [*steps(2), Call(group="eval", place=EVAL)]
+    groups = {"eval": [0, 1]}
+    assert analysis(Job(calls, groups, backend="gloo")).faults == ()
+    for rank in (2, 3):
+        calls[rank] = calls[0]
+    (fault,) = analysis(Job(calls, {"eval": [0, 1, 2, 3]}, backend="gloo")).faults
+    assert (fault.rule, fault.ranks, fault.is_certain) == ("never-joined", (1,), False)
+
+
+def test_call_that_a_rank_may_still_finish() -> None:
+    """A rank that has not finished what the others have was dumped a moment earlier, unless its watchdog gave it up."""
+    dumps = Job({rank: [Call("broadcast", place=TRAIN)] * 4 for rank in range(3)}).dumps()
+    dumps[2]["entries"][3].update(state="started", retired=False)
+    dumps[2]["pg_status"]["0"]["last_completed_collective"] = 3
+    assert analyse_dumps(dumps).faults == ()
+    dumps[2]["entries"][3].update(retired=True)
+    assert [(fault.rule, fault.ranks) for fault in analyse_dumps(dumps).faults] == [("stuck-in-collective", (2,))]
+
+
+def test_types_that_are_not_recorded() -> None:
+    """Where all ranks wait in a call and the dumps record no types, the types may differ."""
+    dumps = Job({rank: [*steps(3), Call(place=TRAIN, works=False)] for rank in range(2)}).dumps()
+    for dump in dumps.values():
+        for entry in dump["entries"]:
+            entry.update(input_dtypes=[], output_dtypes=[])
+    fault = only_root(analyse_dumps(dumps).faults)
+    assert (fault.rule, fault.ranks) == ("stuck-in-collective", (0, 1))
+    assert fault.uncertainty == "the types may differ, which these dumps do not record"

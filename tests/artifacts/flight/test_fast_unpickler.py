@@ -140,3 +140,33 @@ def test_integers_of_every_width(value: int) -> None:
     if written[:1] == b"\x8a":
         written = b"\x8a\x08" + value.to_bytes(8, "little", signed=True)
     assert decode_integers([written, b"K\x07"]).tolist() == [value, 7]
+
+
+def test_entries_without_a_duration() -> None:
+    """Calls that were not timed have the duration 0 beside those that were."""
+    dump = Job({rank: [Call(ms=1.5)] * 20 for rank in range(2)}).dumps()[0]
+    for entry in dump["entries"][5::2]:
+        entry["duration_ms"] = None
+    data = as_pickle(copy.deepcopy(dump))
+    assert is_read_fast(data)
+    assert column_values(unpickle_fast(data)["entries"])["duration"] == [1.5] * 5 + [0.0, 1.5] * 7 + [0.0]
+
+
+def test_flag_that_is_a_number() -> None:
+    """A dump whose flags are numbers is left to the safe unpickler, which gives the same columns."""
+    dump = Job({rank: [Call()] * 4 for rank in range(2)}).dumps()[0]
+    expected = column_values(dump["entries"])
+    for entry in dump["entries"]:
+        entry["retired"] = int(entry["retired"])
+    data = as_pickle(dump)
+    assert unpickle_fast(data) is None
+    assert column_values(load_plain(data).value["entries"]) == expected
+
+
+@pytest.mark.parametrize(("names", "is_fast"), [(60, True), (120, False)])
+def test_entries_that_match_no_expression(names: int, is_fast: bool) -> None:
+    """A dump in which nearly every entry has a new name is left to the safe unpickler, with all its entries."""
+    calls = [Call(f"all_reduce_{number}") for number in range(names)]
+    data = as_pickle(Job({0: calls, 1: calls}).dumps()[0])
+    assert (unpickle_fast(data) is not None) == is_fast
+    assert len(set(column_values(load_plain(data).value["entries"])["op"])) == names

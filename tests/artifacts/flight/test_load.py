@@ -156,3 +156,43 @@ def test_random_bytes_give_an_error_or_data(noise: bytes, position: int) -> None
         except ArtifactError:
             continue
         assert isinstance(value, (dict, list, tuple, str, int, float, bool, type(None)))
+
+
+@pytest.mark.parametrize(("name", "message"), [("system", r"global posix\.system"), ("persistent", "a persistent id")])
+def test_names_are_refused_even_if_the_check_were_wrong(
+    name: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pickle that passed the check by mistake looks up no name and no persistent id."""
+    from triage.artifacts.flight import load as module
+
+    monkeypatch.setattr(module, "is_canonical", lambda data: True)
+    with pytest.raises(ArtifactError, match=message):
+        load_plain(HOSTILE[name][0])
+
+
+def test_containers_without_their_own_byte_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Empty tuples, which the quick look at the bytes does not count, are limited too."""
+    monkeypatch.setattr(safe_unpickler, "MAX_CONTAINERS", 1000)
+    assert load(b"\x80\x02](" + b")" * 999 + b"e.").value == [[]] * 999
+    with pytest.raises(ArtifactError, match="a memory bomb, more than 1,000 containers"):
+        load(b"\x80\x02](" + b")" * 1001 + b"e.")
+
+
+def test_pickle_that_ends_before_its_first_container() -> None:
+    """Of a pickle that ends before its first container nothing is read, and it is incomplete."""
+    assert load(b"\x80\x02(K\x01K\x02") == (None, False)
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [(b"[1, 2", {}), (b'[{"version": "2.4", "entries": [{"state": ', {"version": "2.4", "entries": []})],
+)
+def test_truncated_json_list(data: bytes, value: object) -> None:
+    """Of a JSON list that ends early, the keys of its first object are read, if it has one."""
+    assert load(data) == (value, False)
+
+
+def test_deep_nesting_behind_damage() -> None:
+    """Deep nesting is refused too where the JSON before it is damaged."""
+    with pytest.raises(ArtifactError, match="deep nesting"):
+        load(b'[1 {"pg_config": ' + b"[" * 300_000)

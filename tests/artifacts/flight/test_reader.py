@@ -226,3 +226,18 @@ def test_entries_of_all_dumps_are_limited(monkeypatch: pytest.MonkeyPatch) -> No
     result = read({f"fr_rank_{rank}": as_pickle(dump) for rank, dump in HANG.dumps().items()})
     assert [warning.source for warning in result.warnings if warning.code == "too-many-entries"] == ["fr_rank_3"]
     assert {fact.fields["ranks"] for fact in result.evidence if fact.kind == "inference"} == {"2"}
+
+
+def test_no_dumps_give_no_evidence() -> None:
+    """Without dumps there is neither evidence nor a warning."""
+    assert read({}) == ReadResult([], [])
+
+
+def test_single_dump_of_a_large_job() -> None:
+    """One dump of eight shows that its rank waits, but names no rank for which it does."""
+    job = Job({rank: [Call()] * (2 if rank == 5 else 3) for rank in range(8)})
+    result = read({"fr_rank_0": as_pickle(job.dumps()[0])})
+    assert [fact.text for fact in result.evidence if fact.detail is not None and fact.fields.get("end") == "open"] == [
+        "rank 0 waits in a call, but the dumps do not show for which rank"
+    ]
+    assert [warning.code for warning in result.warnings] == ["no-dump"]

@@ -168,3 +168,24 @@ def test_recording_without_dumps() -> None:
     """Without dumps the recording is empty."""
     job_recording = RecordingBuilder().build()
     assert (len(job_recording.table.seq), job_recording.groups, job_recording.world) == (0, (), ())
+
+
+def test_members_that_are_no_groups_are_left_out() -> None:
+    """An entry of pg_config or pg_status that is no dictionary is left out, and the others are read."""
+    dump = JOB.dumps()[0]
+    dump["pg_config"]["9"] = "text"
+    dump["pg_status"]["9"] = [1, 2, 3]
+    job_recording = build_recording((0, "r0", dump))
+    assert [(group.name, group.members) for group in job_recording.groups] == [("0", (0, 1))]
+    assert {key: numbers.enqueued for key, numbers in job_recording.status.items()} == {(0, 0): 2}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape"), [([2, 3], ((2, 3),)), ([[2, 3], [4]], ((2, 3), (4,))), ("text", ()), ([[2, "a"], 5], ((2,),))]
+)
+def test_forms_of_sizes(sizes: Any, shape: tuple[tuple[int, ...], ...]) -> None:
+    """The flat list that torch before 2.2 wrote for one tensor is one size; what is no size is left out."""
+    dump = JOB.dumps()[0]
+    dump["entries"][0]["input_sizes"] = sizes
+    job_recording = build_recording((0, "r0", dump))
+    assert job_recording.shapes[job_recording.table.shape[0]].inputs == shape
