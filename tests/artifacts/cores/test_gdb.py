@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.artifacts.cores.factories import CODE, STACK, CoreFile, CoreThread, StoredRange
 from triage.artifacts.cores import gdb
 from triage.artifacts.cores.local_files import LocalFiles
@@ -31,12 +33,41 @@ def test_frames_of_a_signal_handler_and_without_an_address() -> None:
     assert (thread.tid, thread.crashed, thread.frames[3].address, remarks) == (77, True, None, ())
 
 
-def test_answers_that_are_no_records_are_left_out() -> None:
-    """A line that ends within a text and an item that is no frame are left out; the other threads are read."""
-    text = (
-        '1^done,stack=[frame={level="0",addr="0x00007f00\n'
-        f'2^done,stack=["nothing",frame={{level="0",addr="{LIBRARY + 8:#x}",func="wait"}}]\n'
-    )
+ANSWER = f'1^done,stack=[frame={{level="0",addr="{LIBRARY + 8:#x}",func="wait \\"x\\"",args=[]}}],state="stopped"'
+
+
+def test_an_answer_that_is_cut_is_left_out() -> None:
+    """Wherever gdb was stopped in its last line, that line is left out, and the search for its end ends."""
+    before = ANSWER.replace("1^", "2^")
+    for length in range(len(ANSWER)):
+        threads, _ = gdb.parse_output(f"{before}\n{ANSWER[:length]}", CORE)
+        # Cut behind the list of frames and before a comma, it is a whole answer.
+        assert [thread.id for thread in threads] == (
+            ["1", "2"] if ANSWER[length - 1 :].startswith("],state") else ["2"]
+        )
+    (thread,), _ = gdb.parse_output(ANSWER, CORE)
+    assert [frame.function for frame in thread.frames] == ['wait "x"']
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '1^done,stack=[frame={level="0"}frame={level="1"}]',
+        '1^done,stack=a[frame={level="0"}]',
+        '1^done,stack=[frame={level"0"}]',
+        '1^done,stack=[frame={level="0",args[]}]',
+        '1^done,stack=[frame={level=,"0"}]',
+        "1^done,stack=" + "[" * 9 + "]" * 9,
+    ],
+)
+def test_an_answer_against_the_grammar_is_left_out(line: str) -> None:
+    """Lines that no gdb writes, or that are nested deeper than any answer, give no thread."""
+    assert gdb.parse_output(line, CORE)[0] == ()
+
+
+def test_an_item_that_is_no_frame_is_left_out() -> None:
+    """The other frames are read."""
+    text = f'2^done,stack=["nothing",frame={{level="0",addr="{LIBRARY + 8:#x}",func="wait"}}]'
     (thread,), _ = gdb.parse_output(text, CORE)
     assert (thread.id, thread.tid, thread.crashed) == ("2", 78, False)
     assert [frame.function for frame in thread.frames] == ["wait"]

@@ -18,6 +18,7 @@ from typing import Any
 from triage.artifacts.cores.limited_process import Limits, run_limited
 from triage.artifacts.cores.local_files import LocalFiles, SearchPaths, soname_of
 from triage.artifacts.cores.model import Core
+from triage.base.lazy_re import lazy_re
 from triage.stacks.model import HANDLER, Frame, Thread
 
 _SETTINGS = (
@@ -51,6 +52,12 @@ _NOISE = (
     "Could not load shared library symbols",
     "exec file is newer than core",
 )
+# The grammar of an answer, with each text empty and what is in brackets replaced by a text, the innermost first.
+_TEXT = lazy_re(r'"(?:[^"\\]|\\.)*"')
+_PAIR = r'[A-Za-z_][\w-]*=""'
+_IN_BRACKETS = lazy_re(rf'\{{(?:{_PAIR}(?:,{_PAIR})*)?\}}|\[(?:(?:""|{_PAIR})(?:,(?:""|{_PAIR}))*)?\]')
+_ANSWER = lazy_re(rf"\d*\^[\w-]+(?:,{_PAIR})*")
+_MOST_BRACKETS = 8
 _MAX_FRAMES, _MAX_OTHER_FRAMES = 256, 64
 _MAX_THREADS, _MAX_WARNINGS = 1024, 8
 
@@ -151,10 +158,7 @@ def parse_output(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, 
     lines = [line for line in text.split("\n") if line and line[0] not in "=*("]
     warnings = [line for line in lines if line[0] in "~&@" and "warning: " in line][:_MAX_WARNINGS]
     for line in lines:
-        try:
-            record: dict[str, Any] = {} if line[0] in "~&@" else gdbmiparser.parse_response(line)
-        except (ValueError, IndexError, KeyError, TypeError, RecursionError):
-            continue
+        record: dict[str, Any] = gdbmiparser.parse_response(line) if _is_whole(line) else {}
         payload = record.get("payload")
         if not isinstance(payload, dict):
             continue
@@ -169,6 +173,14 @@ def parse_output(text: str, core: Core) -> tuple[tuple[Thread, ...], tuple[str, 
     return tuple(threads[number] for number in sorted(threads)), tuple(
         dict.fromkeys(filter(None, map(_warning, warnings)))
     )
+
+
+def _is_whole(line: str) -> bool:
+    """Whether a line is an answer of the machine interface: on one that is cut, the parser may search without end."""
+    rest = _TEXT.sub('""', line)
+    for _ in range(_MOST_BRACKETS):
+        rest = _IN_BRACKETS.sub('""', rest)
+    return _ANSWER.fullmatch(rest) is not None
 
 
 def _warning(line: str) -> str:
