@@ -24,7 +24,7 @@ def test_files_printed_by_grep() -> None:
     call = process.threads[0].call
     assert call is not None
     assert call.run == "D"
-    assert list(dict.fromkeys(call.wait)) == ["folio_wait_bit_common", "filemap_fault"]
+    assert call.wait == ("folio_wait_bit_common", "filemap_fault")
     assert process.threads[1].call == Call(wait=("futex_wait_queue",))
 
 

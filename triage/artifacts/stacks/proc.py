@@ -106,7 +106,8 @@ def _line(task: _Task, content: str, text: str) -> None:
     """Take a line of a file of /proc."""
     text = text.strip()
     if content == "stack" and (stack := _STACK.match(text)):
-        task.call = replace(task.call, wait=(*task.call.wait, stack["function"]))
+        if task.call.wait != (stack["function"],):  # its innermost function is the wait channel, read before it
+            task.call = replace(task.call, wait=(*task.call.wait, stack["function"]))
     elif content == "wchan" and _CHANNEL.match(text):
         task.call = replace(task.call, wait=(text, *(each for each in task.call.wait if each != text)))
     elif content == "comm":
