@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.context import RuleContext
-from triage.diagnose.rules import CONCLUDING, Infer, infer
+from triage.diagnose.rules import CONCLUDING, Infer, InferenceResult, infer
 from triage.diagnose.rules.absence import left_early, left_first, never_joined, rank_absent
 from triage.diagnose.rules.calls import divergent_call
 from triage.model.evidence import Evidence
@@ -85,6 +85,13 @@ def test_never_joined_is_silent(quiet: RuleContext) -> None:
 def test_left_first_names_the_rank_that_lost_no_peer() -> None:
     """Everybody lost a peer except one: it went first."""
     assert ranks_named_by(left_first, context(*losing(0, 1, 3))) == [2]
+
+
+def test_rules_about_silence_do_not_run_beside_a_measured_cause() -> None:
+    """Where a dump or a stack shows the cause, it is not compared with who wrote nothing."""
+    facts, matched = losing(0, 1, 3)
+    assert infer(context(facts, matched)).fired_rules == {"left-first"}
+    assert infer(context(facts, matched), is_measured=True) == InferenceResult()
 
 
 def test_left_first_is_silent_beside_a_timeout() -> None:

@@ -46,6 +46,14 @@ def test_a_task_that_is_a_launcher_is_no_rank(others: list[Evidence], rank: int 
     assert tasks_of_srun([ended(3), *others], job_of(4))[0].origin.rank == rank
 
 
+@pytest.mark.parametrize(
+    "line", [exited(3, 1), fact("slurmstepd: error: Detected 1 oom_kill event", 3, kind="scheduler", component="slurm")]
+)
+def test_what_reports_no_end_of_a_task_keeps_its_rank(line: Evidence) -> None:
+    """An end that a launcher reports has the rank of the launcher, and Slurm's other lines are about no task."""
+    assert tasks_of_srun([line, *agents(local_rank=2)], job_of(4))[0].origin.rank == 3
+
+
 @pytest.mark.parametrize(("host", "rank"), [("node1", 1), ("node2", None), ("node9", 1)])
 def test_a_task_on_another_host_than_the_rank_of_its_number_is_no_rank(host: str, rank: int | None) -> None:
     """Rank 1 runs on node1 and ranks 2 and 3 on node2: task 1 on node2 is a launcher; of node9 no file knows."""

@@ -122,6 +122,8 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
     handled = replace(first, detail=ExceptionDetail(continued=True))
     assert is_outlived(handled, [last], Progress())
     assert not is_outlived(handled, [], Progress())
+    elsewhere = fact("KeyError: y", 3, kind="exception", source="rank3.err", time=2000.0)
+    assert not is_outlived(handled, [elsewhere], Progress())
     timed = fact("KeyError: y", 3, kind="exception", offset=500, time=1000.4)
     assert not is_outlived(first, [first, timed], Progress(times=times))
 

@@ -35,6 +35,7 @@ def test_failures_and_last_lines_are_in_the_order_of_the_clocks(tmp_path: Path) 
         ((3,), True, False),
     ]
     assert timeline.events[2].text.endswith("step 11")
+    assert [event.later for event in timeline.events] == [False, True, False, False]  # the traceback has no timestamp
     assert [state.rank for state in timeline.ranks] == [0, 1, 2, 3]
 
 

@@ -111,7 +111,7 @@ def test_messages_alone_are_no_failures() -> None:
 @pytest.mark.parametrize(
     ("text", "rank", "distance", "is_known"),
     [
-        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 1, True),
+        ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 0, True),
         ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 600, True),
         ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, 601, False),
         ("RuntimeError: HCCL error in: ProcessGroupHCCL.cpp:64", 3, -1, False),
@@ -128,6 +128,17 @@ def test_the_reason_of_a_library_error_stands_behind_it(text: str, rank: int, di
     assert has_known_reason(error, [unplaced]) is (is_known or rank == 4)
 
 
+@pytest.mark.parametrize(
+    ("rank", "source", "is_known"),
+    [(None, "0.log", True), (None, "1.log", False), (3, "1.log", True), (4, "0.log", False)],
+)
+def test_an_exception_that_refers_to_another_line(rank: int | None, source: str, is_known: bool) -> None:
+    """The reason stands in a line of the same rank, or where the exception has no rank, of the same file."""
+    error = replace(raised("RuntimeError: The Inner error is reported as above.", rank), source="0.log")
+    reason = replace(fact("EI0006: Getting socket times out.", 3), source=source, offset=900)
+    assert has_known_reason(error, [reason]) is is_known
+
+
 @pytest.mark.parametrize(("text", "groups"), [("slurmstepd: error: pyxis: couldn't start container", 0), ("boom", 1)])
 def test_tasks_that_slurmstepd_could_not_start(text: str, groups: int) -> None:
     """Exit code 1 of a task of srun behind the known reason why it did not start opens no group."""
@@ -136,6 +147,19 @@ def test_tasks_that_slurmstepd_could_not_start(text: str, groups: int) -> None:
     assert len(group_unknown([refusal, end], MatchedFacts(known=frozenset({0})))) == groups
     early = replace(end, offset=0)
     assert len(group_unknown([refusal, early], MatchedFacts(known=frozenset({0})))) == 1
+
+
+@pytest.mark.parametrize(
+    ("refusing", "ended", "groups"), [("n1", "n1", 0), ("n1", "n2", 1), ("n1", None, 0), (None, "n2", 0)]
+)
+def test_a_task_on_another_host_than_the_one_that_could_not_start(
+    refusing: str | None, ended: str | None, groups: int
+) -> None:
+    """Its end is a failure of its own, unless one of the two lines does not name its host."""
+    text = "slurmstepd: error: pyxis: couldn't start container"
+    refusal = fact(text, kind="scheduler", component="slurm", offset=10, host=refusing)
+    end = replace(exited(1, 1, offset=90, host=ended), component="slurm")
+    assert len(group_unknown([refusal, end], MatchedFacts(known=frozenset({0})))) == groups
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,10 @@ from diagnose.factories import candidate, explain
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.rules import chains
 from triage.model import Evidence
+from triage.model.diagnosis import Role
 
 
 def _candidate(name: str, role: str, ranks: Sequence[int], indicates: str, *effects: str) -> Candidate:
@@ -36,3 +39,29 @@ def test_no_end_explains_that_the_same_process_waited(
     facts: list[Evidence] = []
     explain([report, timeout, *([abort] if aborted else [])], RuleContext(facts, {}, frozenset((0, 1)), 2, frozenset()))
     assert ("launch.end" in timeout.explained_by) is is_explained
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "is_explained"),
+    [("data.bad", "cause", True), ("gloo.lost", "symptom", False), ("slurm.cancelled", "cause", False)],
+)
+def test_a_stop_explains_later_failures(name: str, role: Role, is_explained: bool) -> None:
+    """What may be a cause fails because of the stop; symptoms have rules of their own, and a second stop is no
+    failure.
+    """
+    stop = candidate("launch.interrupted", "cause", [0], time=100.0)
+    later = candidate(name, role, [1], time=110.0)
+    chains.stopped_before(CausalGraph([stop, later]))
+    assert (later.explained_by == ["launch.interrupted"]) is is_explained
+
+
+@pytest.mark.parametrize(
+    ("name", "role", "is_explained"),
+    [("data.bad", "cause", True), ("gloo.lost", "symptom", False), ("slurm.cancelled", "cause", False)],
+)
+def test_only_a_failure_of_the_job_explains_a_later_stop(name: str, role: Role, is_explained: bool) -> None:
+    """Somebody stops a job because it failed, not because of a symptom or an earlier stop."""
+    stop = candidate("launch.interrupted", "cause", [0], time=130.0)
+    earlier = candidate(name, role, [1], time=100.0)
+    explain([stop, earlier])
+    assert (stop.explained_by == [name]) is is_explained

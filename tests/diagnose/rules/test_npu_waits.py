@@ -87,6 +87,12 @@ def test_the_sentence_names_who_waits_for_whom() -> None:
     assert made[0].text == "Rank 0 waits for rank 3, rank 1 for ranks that wait themselves; rank 3 reports no timeout"
 
 
+def test_the_shown_line_is_of_a_rank_that_waits_for_the_end() -> None:
+    """Of a chain of waits, the last one names the rank that did not come."""
+    (made,) = npu_waits.wait_chain(context(waiting({0: 1, 1: 2, 2: 3})))
+    assert (made.origin.rank, made.source) == (3, "plog-2.log")
+
+
 def test_members_of_an_unknown_group_are_no_ranks() -> None:
     """The number of a member counts only where the group is known, or most ranks report it."""
     facts = [fact("EI0002: remote rank [3]. tag[AllReduce_x]", rank) for rank in (0, 1)]
@@ -128,6 +134,7 @@ def test_the_probe_names_devices() -> None:
         ({"tag": "AllGather_g"}, "divergent-call", {2}),
         ({"count": 9}, "shape-mismatch", {2}),
         ({"data_type": "int8"}, "dtype-mismatch", {2}),
+        ({"data_type": ""}, "", set()),  # its line does not state it
         ({}, "", set()),
     ],
 )

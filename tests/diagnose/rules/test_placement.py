@@ -22,6 +22,7 @@ def test_hosts_that_did_not_meet() -> None:
     )
     assert placement.split_rendezvous(replace(both, facts=[fact("x", 0, host="a"), fact("y", 1, host="b")])) == []
     assert (one.fields["rule"], one.origin.rank, two.origin.rank) == ("split-rendezvous", 0, 1)
+    assert one.text == "a and b each have ranks 0-1 of a world of 2: each host formed a group of its own"
     assert placement.split_rendezvous(replace(BASE, hosts={0: ["a"], 1: ["b"]})) == []
     assert placement.split_rendezvous(replace(BASE, hosts={0: ["a"], 1: ["a"]})) == []
 

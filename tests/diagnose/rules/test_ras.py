@@ -159,6 +159,39 @@ CASES = {
         ),
         ("known", "launch.rank-left-early", (3,)),
     ),
+    "three of eight ranks left": (
+        report(
+            mismatch(
+                "  Communicator ranks have different status\n  5 ranks have status RUNNING\n"
+                "  3 ranks have status FINALIZE\n" + "".join(f"  Rank {rank} -- {at(rank)}\n" for rank in (1, 3, 6))
+            )
+        ),
+        ("known", "launch.rank-left-early", (1, 3, 6)),
+    ),
+    "half of the ranks left": (
+        report(
+            mismatch(
+                "  Communicator ranks have different status\n  4 ranks have status RUNNING\n"
+                "  4 ranks have status FINALIZE\n" + "".join(f"  Rank {rank} -- {at(rank)}\n" for rank in range(4))
+            )
+        ),
+        ("unknown", None, ()),
+    ),
+    "a rank launched less of one operation, and of another as many as others": (
+        report(
+            mismatch(
+                "  Communicator ranks have different Broadcast operation counts\n  7 ranks have launched up to"
+                f" operation 2\n  Rank 2 has launched up to operation 1 -- {at(2)}\n\n{COUNTS}"
+                "  3 ranks have launched up to operation 5\n"
+                + "".join(f"  Rank {rank} -- {at(rank)}\n" for rank in (0, 1, 2))
+                + "  3 ranks have launched up to operation 6\n"
+                + "".join(f"  Rank {rank} -- {at(rank)}\n" for rank in (3, 4, 5))
+                + "  2 ranks have launched up to operation 4\n"
+                + "".join(f"  Rank {rank} -- {at(rank)}\n" for rank in (6, 7))
+            )
+        ),
+        ("known", "torch.lagging-rank", (2,)),
+    ),
     "a rank reports an error": (
         report(
             errors="#0-0 (27a079b828ff1a75) ERROR\n  Asynchronous error on 1 rank\n"
@@ -235,6 +268,18 @@ def test_logs_give_the_rank_of_a_process(tmp_path: Path) -> None:
     two = "      2          8            1         16       16"
     diagnosis = ingest(tmp_path, {"ras.txt": report(mismatch(body), rows=rows, totals=two), "rank13.log": log})
     assert answer(diagnosis) == ("known", "torch.lagging-rank", (13,))
+
+
+def test_a_single_process_without_a_known_rank_is_one_rank(tmp_path: Path) -> None:
+    """Its number in a smaller communicator is not the rank of the job, so ranks are only counted."""
+    rows = "    0         2         1         4         4         8   RUNNING  MISMATCH"
+    body = "  Communicator ranks have different status\n  3 ranks have status RUNNING\n"
+    body += f"  Rank 1 has status ABORT -- {at(5, '10.0.0.2')}\n"
+    two = "      2          4            1          8        8"
+    root = ingest(tmp_path, report(mismatch(body), rows=rows, totals=two)).root_cause
+    assert root is not None
+    parts = "3 ranks status RUNNING, 1 rank (GPU 5 of process 4005 on 10.0.0.2) status ABORT"
+    assert parts in root.why[0]
 
 
 def test_processes_that_leave_after_the_end_are_no_failure(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from diagnose.factories import candidate, explain, fact
+import pytest
+
+from diagnose.factories import GLOO, candidate, exited, explain, fact, raised
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
@@ -82,6 +84,31 @@ def test_the_only_killed_rank_of_the_machine_is_taken() -> None:
     for name, killed, ranks in (("python3", (0,), (0,)), ("python3", (0, 1), ()), ("mysqld", (0,), ())):
         cause = machine_fault(kernel(f"Out of memory: Killed process 42 ({name})", pid="42"))
         assert ranks_of(cause, effect_on(*killed, indicates="killed")) == ranks
+
+
+@pytest.mark.parametrize(("delay", "ranks"), [(120.0, (0,)), (121.0, ())])
+def test_a_rank_that_ended_long_after_the_kernel_s_line_was_not_that_process(
+    delay: float, ranks: tuple[int, ...]
+) -> None:
+    """A launcher sees the end of a killed process at most two minutes later."""
+    line = kernel("Out of memory: Killed process 42 (python3)", pid="42")
+    line = replace(line, origin=replace(line.origin, time=1000.0))
+    killed = effect_on(0, indicates="killed")
+    killed.facts = [replace(one, origin=replace(one.origin, time=1000.0 + delay)) for one in killed.facts]
+    assert ranks_of(machine_fault(line), killed) == ranks
+
+
+@pytest.mark.parametrize(("losing", "suspects"), [((0, 1, 3), (2,)), ((0, 1), None), ((0, 1, 2, 3), None)])
+def test_an_end_without_a_rank_is_that_of_the_only_rank_that_lost_no_peer(
+    losing: tuple[int, ...], suspects: tuple[int, ...] | None
+) -> None:
+    """The launcher reports one end; of two ranks without a complaint it may be either, and of none it names nobody."""
+    facts = [raised(GLOO, rank) for rank in losing]
+    context = RuleContext(facts, {"peer-lost": range(len(facts))}, frozenset(range(4)), 4, frozenset())
+    end = Candidate(None, "u-1", [exited(None, 1)])
+    explain([end], context)
+    assert end.suspects == suspects
+    assert any("all other ranks lost the connection" in reason for reason in end.why) is (suspects is not None)
 
 
 def test_silent_ranks_of_the_machine_are_taken() -> None:

@@ -62,7 +62,20 @@ def test_a_tie_names_all_and_is_not_certain() -> None:
     """Two against two, or one against one: nothing shows who is wrong."""
     facts = [timed_out(rank, op="BROADCAST" if rank < 2 else "ALLREDUCE") for rank in range(4)]
     assert conclude(facts) == ("divergent-call", [0, 1, 2, 3], False)
+    text = "At #7 of group default_pg, ranks 0-1 wait in BROADCAST, ranks 2-3 in ALLREDUCE"
+    assert {one.text for one in open_calls(context_of(facts))} == {text}
     assert conclude([timed_out(rank, numel=32 + rank) for rank in range(2)], 2) == ("shape-mismatch", [0, 1], False)
+
+
+@pytest.mark.parametrize(
+    ("odd", "size", "is_certain"), [((2,), 5, True), ((2,), 6, True), ((2, 3), 5, True), ((2, 3), 6, False)]
+)
+def test_several_odd_ranks_are_certain_only_if_all_show_their_call(
+    odd: tuple[int, ...], size: int, *, is_certain: bool
+) -> None:
+    """Of five ranks with a line most reduce; a sixth without one may be of either kind."""
+    facts = [timed_out(rank, op="BROADCAST" if rank in odd else "ALLREDUCE") for rank in range(5)]
+    assert conclude(facts, size) == ("divergent-call", [*odd], is_certain)
 
 
 def test_of_two_ranks_the_one_that_had_ended_its_epoch_is_odd() -> None:
@@ -167,6 +180,7 @@ def test_two_groups_in_different_order() -> None:
     own = [failed_at(rank, 7, 7, 6, group=GB if rank == 2 else GA) for rank in range(4)]
     others = [dump_signal(rank, 6, 6, group=GA if rank == 2 else GB) for rank in range(4)]
     assert conclude([*facts, *own, *others]) == ("group-order", [2], True)
+    assert [one.source for one in open_calls(context_of([*facts, *own, *others]))] == ["rank_2.log"]
     behind = [dump_signal(rank, 7, 6, group=GA if rank == 2 else GB) for rank in range(4)]
     assert conclude([*facts, *own, *behind]) == ("group-order", [2], False)
 
@@ -228,6 +242,7 @@ def test_a_transfer_of_two_sizes() -> None:
         (dict.fromkeys(range(4), (512, 512)), ("outside-collectives", [0, 1, 2, 3], False)),
         (dict.fromkeys(range(4), (-1, -1)), ("outside-collectives", [0, 1, 2, 3], False)),
         (dict.fromkeys(range(3), (100, 99)), None),
+        ({0: (512, 512), 1: (512, 512), 2: (510, 510)}, None),
         ({0: (100, 99)}, None),
         ({0: (100, 76_280_750_235_782_912), 1: (100, 99)}, None),
     ],
@@ -251,6 +266,14 @@ def test_torch_s_own_comparison_names_ranks_that_had_not_started_the_call() -> N
     report = fact(text.format("3"), 0, source="rank_0.log", offset=700)
     assert conclude([*facts, report]) == ("lagging-rank", [3], False)
     assert conclude([*facts, replace(report, text=text.format("2, 3"))]) is None
+
+
+def test_ranks_that_wait_in_two_calls_are_not_in_the_same_call() -> None:
+    """What torch compares in the call of most ranks does not show why another one waits elsewhere."""
+    text = "ranks [3] are the lagging ranks that caused this timeout. They never joined any collectives"
+    facts = [*(timed_out(rank) for rank in range(4)), fact(text, 0, source="rank_0.log", offset=700)]
+    assert summary(same_call(context_of(facts))) == ("lagging-rank", [3], False)
+    assert same_call(context_of([*facts, timed_out(4, group=GB)], 5)) == []
 
 
 def test_an_unused_group_does_not_hide_a_pending_collective() -> None:

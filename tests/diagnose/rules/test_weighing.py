@@ -8,6 +8,8 @@ from diagnose.factories import candidate, decide, exited, explain, fact, raised,
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate, stop_of_job
 from triage.diagnose.context import RuleContext
+from triage.diagnose.graph import CausalGraph
+from triage.diagnose.rules import machines
 from triage.model import Evidence
 from triage.model.details import InferenceDetail, KernelDetail, SchedulerDetail
 from triage.model.diagnosis import Role
@@ -95,6 +97,37 @@ def test_the_first_of_several_ranks_with_a_cuda_error() -> None:
     together = with_facts(candidate("cuda.assert"), *[fact("x", rank, time=100.0 + rank / 4) for rank in range(4)])
     explain([together])
     assert together.ranks == (0, 1, 2, 3)
+
+
+def test_suspects_of_a_cuda_error_that_are_known_stay() -> None:
+    """An earlier rule knows that rank 1 is at fault; that rank 2 reported the error first does not count then."""
+    error = candidate("cuda.assert", "cause")
+    error.facts = [fact("device-side assert", rank, time=100.0 if rank == 2 else 130.0) for rank in range(4)]
+    graph = CausalGraph([error])
+    graph.set_suspects(error, [1], "Rank 1 ran on the node that failed")
+    machines.first_cuda_error(graph)
+    assert error.suspects == (1,)
+
+
+@pytest.mark.parametrize(
+    ("last", "suspects"),
+    [
+        ((111.0, 111.0, 100.0, 111.0), (2,)),
+        ((110.0, 110.0, 100.0, 110.0), None),
+        ((108.0, 118.5, 100.0, 118.5), (0, 2)),
+        ((108.0, 118.0, 100.0, 118.0), None),
+    ],
+)
+def test_without_times_the_ranks_that_went_silent_first_had_the_cuda_error(
+    last: tuple[float, ...], suspects: tuple[int, ...] | None
+) -> None:
+    """The error has the time of an earlier line: who wrote its last step over 10 s before all others is suspected."""
+    error = candidate("cuda.assert", "cause")
+    error.facts = [fact("device-side assert", rank, time=99.0, inherits_time=True) for rank in range(4)]
+    last_time = {rank: ("", time) for rank, time in enumerate(last)}
+    steps = dict.fromkeys(range(4), 40)
+    explain([error], RuleContext((), {}, frozenset(range(4)), 4, frozenset(), last_step=steps, last_time=last_time))
+    assert error.suspects == suspects
 
 
 def test_a_link_follows_from_a_peer_that_died_before() -> None:
