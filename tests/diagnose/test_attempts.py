@@ -56,8 +56,9 @@ def test_a_requeue_is_a_restart_where_training_went_on() -> None:
     ],
 )
 def test_other_launchers_restart_where_training_went_on(line: str) -> None:
-    """An announcement without training below it is only that."""
+    """An announcement without training below it is only that, even if its own line names a step."""
     facts = [fact(line, source="driver.log", offset=5), fact("b", source="driver.log", offset=9)]
+    assert attempts.assign_attempts(facts, {"driver.log": 5}, Clocks())[1] == 0
     assert attempts.assign_attempts(facts, {"driver.log": 7}, Clocks())[1] == 1
     assert attempts.assign_attempts(facts, {"driver.log": 3}, Clocks())[1] == 0
 

@@ -71,10 +71,10 @@ def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:
     """Two bare copies and two exit codes: each rank's once. Three copies and two codes: nobody's."""
     codes = [exited(0, 1, offset=500), exited(3, 1, offset=600)]
     assert {
-        one.origin.rank
+        (one.origin.rank, one.count)
         for one in settle([raised("ValueError: x", count=2), *codes], job_of(4))
         if one.kind == "exception"
-    } == {0, 3}
+    } == {(0, 1), (3, 1)}
     assert {
         one.origin.rank
         for one in settle([raised("ValueError: x", count=3), *codes], job_of(4))
@@ -296,3 +296,28 @@ def test_a_stated_rank_is_on_its_own_host(own_host: str | None, host: str) -> No
     stated = replace(fact("loss is NaN", 2, source="node1.log", host=own_host), rank_basis="stated")
     (one,) = settle([stated], job)
     assert (one.origin.rank, one.origin.host) == (2, host)
+
+
+def test_the_same_line_of_two_hosts_is_two() -> None:
+    """Facts without a rank are copies only where they are of one host."""
+    lines = [fact("bus error", host=host, source=f"{host}.log") for host in ("node1", "node2", "node1")]
+    merged = settle([*lines[:2], replace(lines[2], source="copy.log")], JobMap())
+    assert sorted(one.origin.host or "" for one in merged) == ["node1", "node2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "without", "rank", "fired"),
+    [
+        ("worker (pid 512) is gone", frozenset[str](), 2, {"by-stated-process"}),
+        ("worker (pid 512) is gone", frozenset(("by-stated-process",)), None, set()),
+        ("worker (pid 513) is gone", frozenset[str](), None, set()),
+    ],
+)
+def test_a_rule_is_named_where_it_changes_something(
+    text: str, without: frozenset[str], rank: int | None, fired: set[str]
+) -> None:
+    """One that is switched off changes nothing, and one that gives no rank is not named."""
+    job = job_of(4)
+    job.learn("job.log", Origin(rank=2, pid=512))
+    (placed,), fired_rules = attribute([raised(text)], job, without)
+    assert (placed.origin.rank, set(fired_rules)) == (rank, fired)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from triage.catalog.model import Leaf, Signature
-from triage.diagnose.candidates import READING, Candidate
+from triage.diagnose.candidates import READING, Candidate, receiver
 from triage.diagnose.time_order import Clocks
 from triage.evidence.inference import make_inferences
 from triage.model import ExceptionDetail
@@ -183,6 +183,15 @@ def test_the_receiver_of_a_wrong_size_is_not_the_odd_one() -> None:
     assert refined(("op.preamble.length <= op.nbytes. 256000 vs 128000", 0)).suspects == ()
     assert refined((text, 0), ("other", 1)).suspects == (1,)
     assert refined((text, 0), ("other", 1), ("other", 2)).suspects == ()
+
+
+def test_of_several_senders_the_one_with_a_measured_size_sent_the_wrong_tensor() -> None:
+    """What was measured of a rank comes before who else shows the mismatch."""
+    text = "op.preamble.length <= op.nbytes. Received data size doesn't match expected size. Is there a size mismatch?"
+    one = refined((text, 0), ("other", 1), ("other", 2))
+    one.facts += make_inferences("shape-mismatch", [2], "rank 2 sends 128 bytes, the others 256", fact("x"))
+    receiver(one)
+    assert one.suspects == (2,)
 
 
 def test_ranks_and_hosts_come_from_the_facts() -> None:

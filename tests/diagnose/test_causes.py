@@ -310,6 +310,7 @@ def test_without_a_clock_the_first_in_a_file_comes_first() -> None:
     [
         (fact("OSError: disk"), exited(0, 1)),
         (fact("ValueError: 3 tokens"), fact("RuntimeError: E19999: Inner Error! The device failed")),
+        (fact("LinkError: internal error"), fact("Fatal Python error: Aborted", kind="fatal-python")),
         (fact("ValueError: 3 tokens", function="collate"), fact("ValueError: 3 tokens")),
         (fact("ValueError: 3 tokens"), fact("ValueError: 4 tokens", source="z.log")),
     ],
@@ -328,3 +329,8 @@ def test_a_crash_without_a_message_is_no_stated_cause(message: str, tier: int) -
     """A stack alone says where a process crashed; a line that a signature knows comes before it."""
     crash = fact("#0  abort", 3, kind="crash", component="gdb", detail=CrashDetail("", "unknown"), message=message)
     assert root_tier(Candidate(None, "u-1", [crash])) == tier
+
+
+def test_two_exit_codes_did_not_begin_together() -> None:
+    """Where only the exit codes of two ranks are known, nothing says that each failed by itself."""
+    assert alongside(unknown_failure("u-1", [0], kind="exit"), unknown_failure("u-2", [3], kind="exit")) == []

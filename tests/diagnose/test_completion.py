@@ -201,6 +201,7 @@ def test_ends_of_logs_that_stand_one_after_another_count(earlier: int, later: in
         ({"console.log": (None, (0, 1, 2, 3)), "copy.log": (None, (0, 1, 2))}, False),
         ({"console.log": ("node1", ()), "copy.log": ("node1", (0, 1, 2, 3))}, False),
         ({"console.log": (None, ()), "copy.log": ("node1", (0, 1, 2, 3))}, False),
+        ({"console.log": ("node1", (0, 1, 2, 3)), "copy.log": ("node2", (0, 1, 2, 3))}, False),
         ({"one.log": (None, (0, 1)), "other.log": (None, (2, 3))}, True),
         ({"one.log": ("node1", (0, 1)), "other.log": ("node1", (2, 3))}, True),
         ({"one.log": ("node1", ()), "other.log": ("node2", (0, 1, 2, 3))}, True),
@@ -221,3 +222,18 @@ def test_ends_in_copies_of_a_file_count_once(
     for source, activity in activities:
         job.learn(source, activity.origin)
     assert find_completion(activities, job).is_proved is is_proved
+
+
+@pytest.mark.parametrize(
+    ("times", "finished"), [((None, None), None), ((7.0, None), 7.0), ((7.0, 9.0), 9.0), ((0.5, None), 0.5)]
+)
+def test_a_rank_finished_at_the_latest_time_of_its_ends(
+    times: tuple[float | None, ...], finished: float | None
+) -> None:
+    """Where no line of its end has a time, the time is not known."""
+    lines = make_activities(("a", 0, None, "program"), ("a", 0, None, "program"))
+    ends = [
+        (source, replace(one, origin=Origin(rank=0, time=time)))
+        for (source, one), time in zip(lines, times, strict=True)
+    ]
+    assert find_completion(ends, JobMap()).finished == {0: finished}

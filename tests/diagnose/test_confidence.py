@@ -39,12 +39,13 @@ def test_an_inference_with_another_explanation_is_not_sure(uncertainty: str, *, 
         ("stack", [3], "The stacks and the watchdog lines do not agree; the lines say: Ranks [3] lag"),
         ("message", [3], "Weaker evidence points to rank 3 instead: Ranks [3] lag"),
         ("flight", [2, 3], ""),
+        ("flight", [], ""),
     ],
 )
 def test_other_evidence_that_names_other_ranks_lowers_the_confidence(
     kind: str, ranks: Sequence[int], sentence: str
 ) -> None:
-    """The report says what each shows; where both name a rank, they agree."""
+    """The report says what each shows; where both name a rank they agree, and evidence that names none fits any."""
     root, _ = inferred([2], kind)
     alone = rate_confidence(inferred([2], kind)[0], (), [root])
     _, lines = inferred(ranks)
@@ -119,3 +120,15 @@ def test_a_cause_that_may_have_come_first_caps_the_confidence(
     other = candidate(name, "either" if name == "crash.abort" else "cause", ranks)
     other.facts = [replace(one, source=source) for one in other.facts]
     assert (rate_confidence(root, (other,), [root, other]) > OTHER_STORY) == is_sure
+
+
+@pytest.mark.parametrize(("rank", "is_confirmed"), [(2, True), (3, False)])
+def test_only_the_end_of_its_own_ranks_confirms_a_cause(rank: int, *, is_confirmed: bool) -> None:
+    """The launcher reports how a rank ended: that of another rank is no second source."""
+    root = candidate("a.one", ranks=[2])
+    effect = candidate("b.two", "symptom", [rank])
+    effect.facts = [fact("exitcode 1", rank, kind="exit", detail=ExitDetail(1))]
+    effect.explained_by.append("a.one")
+    rate_confidence(root, (), [root, effect])
+    assert ("Confirmed by this rank's log and the launcher" in root.why) == is_confirmed
+    assert ("Only one source shows this" in root.why) != is_confirmed

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
+from diagnose.factories import fact
 from diagnose.watchdog_lines import dump_signal, failed_at, timed_out
 from triage.diagnose.open_calls import Call, find_calls, find_members
-from triage.diagnose.progress import read_progress
+from triage.diagnose.progress import Group, GroupProgress, OpenCall, Progress, read_progress
 from triage.model.evidence import Evidence
 
 
@@ -39,6 +42,27 @@ def test_a_member_that_enqueued_the_call_is_not_behind() -> None:
     assert (call.passed, call.behind) == ({1}, {})
 
 
+@pytest.mark.parametrize(("completed", "passed", "behind"), [(6, set(), {1: 6}), (7, {1}, {}), (8, {1}, {})])
+def test_a_member_that_completed_the_call_is_past_it(completed: int, passed: set[int], behind: dict[int, int]) -> None:
+    """Rank 0 waits in call 7."""
+    call = calls_of([timed_out(0), dump_signal(1, completed, completed)], 2)[0]
+    assert (set(call.passed), call.behind) == (passed, behind)
+
+
+@pytest.mark.parametrize(("first", "second", "passed"), [(0, 1, {1}), (1, 0, set()), (None, 1, set())])
+def test_a_member_that_waits_in_a_later_call_is_past_it(
+    first: int | None, second: int | None, passed: set[int]
+) -> None:
+    """HCCL numbers the calls of a group from 0; calls without numbers have no order."""
+    group = Group("g", "g")
+    entries = [
+        GroupProgress(rank, group, fact("x", rank), rank, call=OpenCall(number, "AllReduce"))
+        for rank, number in enumerate((first, second))
+    ]
+    progress = Progress(entries, by_rank={entry.rank: (entry,) for entry in entries})
+    assert next(iter(find_calls(progress, frozenset((0, 1))).values())).passed == passed
+
+
 def test_two_groups_of_one_name_are_not_pooled() -> None:
     """Each tensor parallel group has its own call, whatever its number."""
     assert len(calls_of([tp(0), tp(1), tp(2, 25), tp(3, 25)])) == 2
@@ -66,6 +90,19 @@ def test_members_that_would_be_outside_of_the_job_are_not_inferred() -> None:
     """The world has no rank 5."""
     members = find_members(read_progress([tp(0), tp(1), tp(4)]), frozenset(range(5)))
     assert {group.key: whole for group, (_, whole) in members.items()} == {"10(tp)": True, "12(tp)": False}
+
+
+def test_a_member_without_a_number_in_the_group_shows_only_itself() -> None:
+    """Lines of HCCL may name the group and no member: that rank does not show where the others are."""
+    entries = [
+        GroupProgress(rank, Group(key, "tp"), fact("x", rank), local)
+        for rank, key, local in ((0, "a", 0), (1, "a", 1), (2, "b", 0), (3, "b", None))
+    ]
+    members = find_members(Progress(entries), frozenset(range(8)))
+    assert {group.key: (set(ranks), whole) for group, (ranks, whole) in members.items()} == {
+        "a": ({0, 1}, True),
+        "b": ({2, 3}, True),
+    }
 
 
 def test_transfers_are_calls_of_their_own() -> None:

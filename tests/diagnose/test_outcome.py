@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import triage
-from triage.diagnose.outcome import find_outcome
-from triage.model.evidence import Origin
+from triage.diagnose.completion import Completion
+from triage.diagnose.outcome import Outcome, find_outcome
+from triage.model.details import ExceptionDetail
+from triage.model.evidence import Evidence, Origin
 from triage.records.activity import Activity
+from triage.records.completion import Scope
 from triage.testing.jobs import JobBuilder, Layout
 
-from .factories import job_of
+from .factories import exited, fact, job_of, raised
 
 LAYOUTS: tuple[Layout, ...] = ("tee", "redirects", "perrank", "plain")
 layouts = pytest.mark.parametrize("layout", LAYOUTS)
@@ -201,3 +205,60 @@ def test_what_the_runtime_prints_does_not_hide_what_a_rank_did(
     """Its last line of its program counts; of lines without a rank those after the last step of all."""
     outcome = find_outcome([], lines, job_of(2))
     assert (outcome.doing, outcome.unplaced) == (doing, unplaced)
+
+
+def finished_at(offset: int, *, host: str | None = None, scope: Scope = "program") -> tuple[str, Activity]:
+    """Return the line by which the writers of job.log finished."""
+    return "job.log", Activity(Origin(host=host), offset, "", None, finished=True, completion=scope)
+
+
+def test_python_says_itself_that_it_ignored_an_exception() -> None:
+    """In a job that did not finish; another exception may have ended it."""
+    outcome = Outcome({}, {}, 0, {}, {}, frozenset())
+    ignored = replace(raised("RuntimeError: closed", 1), detail=ExceptionDetail("RuntimeError", nonfatal="ignored"))
+    assert outcome.why_over(ignored) == "Python ignored it"
+    assert not outcome.why_over(raised("RuntimeError: closed", 1))
+
+
+@pytest.mark.parametrize(("scope", "why"), [("job", "every rank finished"), ("program", "")])
+def test_the_success_of_a_launcher_covers_what_stands_behind_the_end(scope: Scope, why: str) -> None:
+    """A message behind the last end of its file counts, unless the launcher reports success."""
+    completion = Completion((finished_at(50, scope=scope),), is_proved=True)
+    ends = {"job.log": 50}
+    outcome = Outcome({}, ends, 0, {}, {}, frozenset(), everyone=True, completion=completion)
+    assert outcome.why_over(fact("NCCL WARN unhandled", component="nccl", offset=90)) == why
+
+
+@pytest.mark.parametrize(
+    ("source", "why"), [("other.log", "its rank finished, as another file shows"), ("job.log", "")]
+)
+def test_the_end_of_a_rank_in_another_file_counts_without_times(source: str, why: str) -> None:
+    """In the file of the end itself the place shows that the failure came later."""
+    outcome = Outcome({1: None}, {"job.log": 50}, 0, {}, {}, frozenset())
+    assert outcome.why_over(raised("OSError: cannot upload", 1, source=source, offset=90)) == why
+
+
+@pytest.mark.parametrize(("host", "why"), [("node1", "the job finished afterwards"), ("node2", "")])
+def test_the_end_of_another_host_says_nothing_of_an_exception(host: str, why: str) -> None:
+    """Neither line names its rank: a process of another host finished, and this one may have ended here."""
+    completion = Completion((finished_at(50, host=host),))
+    outcome = Outcome({}, {"job.log": 50}, 0, {}, {}, frozenset(), completion=completion)
+    assert outcome.why_over(raised("OSError: cannot upload", offset=10, host="node1")) == why
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_missing"),
+    [
+        ([exited(1, 1)], True),
+        ([exited(1, 1), raised("ValueError: no tokens", 1)], False),
+        ([exited(1, 1), raised("ValueError: no tokens", 0)], True),
+        ([exited(1, 1), raised("ValueError: no tokens")], False),
+        ([exited(1, 1), exited(0, 1), raised("ValueError: no tokens")], True),
+        ([exited(1, -9, signal="SIGKILL")], False),
+    ],
+)
+def test_an_exit_code_without_an_exception_is_of_one_that_no_file_has(
+    facts: list[Evidence], *, is_missing: bool
+) -> None:
+    """An exception without a rank may be that of one of them; a kill leaves none."""
+    assert find_outcome(facts, [], job_of(2)).has_unlogged_exception is is_missing

@@ -112,6 +112,21 @@ def test_the_key_of_a_group_has_what_is_equal_on_all_ranks(first: str, second: s
     assert (group_of(first) == group_of(second)) == is_same
 
 
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("[PG 0 Rank 2] x", "the default group"),
+        ("[PG ID 0 PG GUID 0(default_pg) Rank 2] x", "group default_pg"),
+        ("[PG 1 Rank 2] x", "group 1"),
+        ("[PG ID 1 PG GUID 5(dp) Rank 2] x", "group dp"),
+        ("[Rank 2] x", "the process group"),
+    ],
+)
+def test_a_group_is_called_by_its_description_or_number(text: str, label: str) -> None:
+    """Group 0 is the default group, which a reader does not know by its number."""
+    assert group_of(text).label == label
+
+
 def test_one_number_of_two_groups_is_not_one_group() -> None:
     """Torch 2.3 numbers groups in each process: where two writers have the same rank in it, it is not one group."""
     facts = [timed_out(rank, group="PG 1", local=rank % 2) for rank in range(4)]
@@ -137,6 +152,7 @@ def test_uninitialised_numbers_are_not_known() -> None:
     """What torch 2.3 prints before anything completed is no number."""
     assert read_progress([dump_signal(1, 100, 76_280_750_235_782_912)]).entries == []
     assert read_one(dump_signal(1, 100, 1 << 40)).enqueued == 100
+    assert read_progress([dump_signal(1, 100, (1 << 40) + 1)]).entries == []
 
 
 @pytest.mark.parametrize(
@@ -165,6 +181,7 @@ def test_the_first_open_call_began_first() -> None:
     early = timed_out(0, group=dp, ran=700_000, time=1000.0, offset=300)
     assert first_groups(late, early) == {"dp"}
     assert first_groups(late, timed_out(0, group=dp, ran=601_900, time=1000.0, offset=300)) == {"tp", "dp"}
+    assert first_groups(late, timed_out(0, group=dp, ran=602_000, time=1000.0, offset=300)) == {"dp"}
     assert first_groups(late, timed_out(0, group=dp, ran=700_000, offset=300)) == {"tp", "dp"}
 
 

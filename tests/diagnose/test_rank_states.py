@@ -7,9 +7,12 @@ from pathlib import Path
 import pytest
 
 import triage
-from diagnose.factories import GLOO, TIMEOUT, exited, fact, job_of, raised, solve
+from diagnose.factories import GLOO, TIMEOUT, candidate, exited, fact, job_of, raised, solve
 from triage.catalog.model import Catalog
 from triage.diagnose import rank_states
+from triage.diagnose.causes import Verdict
+from triage.diagnose.outcome import Outcome
+from triage.diagnose.reason import ReasoningResult
 from triage.evidence.inference import make_inferences
 from triage.model.details import FlightDetail
 from triage.model.evidence import Evidence
@@ -131,6 +134,23 @@ def test_the_ranks_of_a_failed_node_differ_from_those_that_were_stopped(tmp_path
     assert diagnosis.root_cause is not None
     assert (diagnosis.root_cause.ranks, diagnosis.root_cause.hosts) == ((2, 3), ("node2",))
     assert [state.state for state in diagnosis.ranks] == ["killed", "killed", "failed", "failed"]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks", "states"),
+    [
+        ("slurm.job-held", [], "kikiki"),
+        ("launch.interrupted", [], "kikiki"),
+        ("storage.disk-full", [], "ununun"),
+        ("slurm.job-held", [1], "unkiun"),
+    ],
+)
+def test_a_scheduler_that_names_no_rank_stopped_all_ranks(name: str, ranks: list[int], states: str) -> None:
+    """A failure of Slurm or a stop from outside without a rank stopped all ranks; another failure stopped none."""
+    root = candidate(name, ranks=ranks)
+    outcome = Outcome({}, {}, 0, {}, {}, frozenset())
+    result = ReasoningResult(tuple(root.facts), (root,), Verdict(root, (), 0.5), outcome, {})
+    assert "".join(one.state[:2] for one in rank_states.infer_rank_states(result, job_of(3))) == states
 
 
 def test_nobody_is_ok_without_a_reason(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.causes import Verdict
+<<<<<<< HEAD
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.outcome import Outcome
 from triage.diagnose.reason import ReasoningResult
@@ -25,6 +26,15 @@ from triage.model.details import EndingDetail, StackDetail
 from triage.model.evidence import Evidence
 
 from .factories import candidate, fact
+=======
+from triage.diagnose.outcome import Outcome
+from triage.diagnose.reason import ReasoningResult
+from triage.diagnose.report import NEAR_BYTES, build_findings, with_surroundings
+from triage.model.details import EndingDetail
+from triage.model.evidence import Evidence
+
+from .factories import candidate, fact, raised
+>>>>>>> 29d3330c (Test the borders of the diagnosis that no test noticed)
 
 
 def ending_at(offset: int, text: str = "# SIGSEGV (0xb) at pc=0x7f1a") -> Evidence:
@@ -53,6 +63,7 @@ def test_last_lines_that_repeat_the_failure_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
+<<<<<<< HEAD
     ("names", "reason"),
     [
         (("data.bad",), "Consequence of data.bad: the rank printed this error before it ended"),
@@ -124,3 +135,33 @@ def test_of_many_moments_the_first_are_listed() -> None:
     error.facts = [fact("bad record", 0, time=time) for time in reversed(times)]
     moments = build_moments(build_result([error], error.facts))
     assert [moment.time for moment in moments] == times[:MOST_MOMENTS]
+=======
+    ("other", "is_shown"),
+    [
+        (raised("KeyError: 'shape'", 3, offset=2000, chain="context"), True),
+        (raised("KeyError: 'shape'", 3, offset=9000, chain="context"), False),
+        (raised("KeyError: 'shape'", 3, offset=2000, chain="cause"), False),
+    ],
+)
+def test_the_exception_that_was_being_handled_is_named(other: Evidence, *, is_shown: bool) -> None:
+    """That of the same traceback: not one that was handled elsewhere, nor another exception of this traceback."""
+    failure = raised("ValueError: no tokens", 3, offset=2500)
+    other = replace(other, end=failure.end if other.offset < failure.offset else other.end)
+    (shown,) = with_surroundings(failure, [failure, other])
+    assert shown.text == failure.text + "\nraised while handling KeyError: 'shape'" * is_shown
+
+
+def confidence_of(one: Candidate) -> float:
+    """Return the confidence of a failure that is not the root cause."""
+    outcome = Outcome({}, {}, 0, {}, {}, frozenset())
+    ((finding,), _) = build_findings(ReasoningResult((), (one,), Verdict(None, (), 0.0), outcome, {}))
+    return finding.confidence
+
+
+def test_a_finding_is_the_surer_the_stronger_a_cause_it_may_be() -> None:
+    """A symptom that nothing explains is the least sure, and one that is explained the surest."""
+    explained = candidate("b.two", "symptom", [1])
+    explained.explained_by.append("a.one")
+    symptom, either, cause = (candidate("b.two", role, [1]) for role in ("symptom", "either", "cause"))
+    assert confidence_of(symptom) < confidence_of(either) < confidence_of(cause) < confidence_of(explained)
+>>>>>>> 29d3330c (Test the borders of the diagnosis that no test noticed)

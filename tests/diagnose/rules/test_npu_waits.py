@@ -108,6 +108,18 @@ def test_members_of_a_smaller_group_are_mapped() -> None:
     assert [(wait.rank, wait.awaited) for wait in read_npu_reports(context(facts)).waits] == [(2, 3)]
 
 
+@pytest.mark.parametrize(("tag", "waits"), [("AllReduce_tp", [(2, 3)]), ("AllReduce_dp", [])])
+def test_the_other_end_of_a_link_is_a_member_of_the_group_of_its_tag(tag: str, waits: list[tuple[int, int]]) -> None:
+    """Member 1 of group tp is rank 3; of a group without entries the members are not known."""
+    entry = "Entry-HcclCommInitRootInfoInner:ranks[2], rank[1], rootinfo: host ip[10.0.0.1] identifier[tp]"
+    link = (
+        "createLink para:rank[0]-localUserrank[0]-localIpAddr[10.0.0.1/2], remoteRank[1]-remoteUserrank[1]-"
+        f"remoteIpAddr[10.0.0.1/3], tag[{tag}]"
+    )
+    reports = read_npu_reports(context([fact(entry, 3), fact(link, 2)]))
+    assert [(wait.rank, wait.awaited) for wait in reports.waits] == waits
+
+
 def test_rows_of_the_box_count_where_numbers_are_ranks() -> None:
     """One writer whose own number is not its rank shows that the box is of another group."""
     row = "   |  192.168.1.{0}({0})   |  16666  |   192.168.1.{1}({1})   |  0  |  client  | time out |"
@@ -116,14 +128,20 @@ def test_rows_of_the_box_count_where_numbers_are_ranks() -> None:
 
 
 def test_the_probe_names_devices() -> None:
-    """What HCCL's probe found is between the ranks on these devices."""
+    """What HCCL's probe found is between the ranks on these devices; a device without a known rank gives no wait."""
     text = (
         "This node (server 10.0.0.1, device ID 1) detects that srcRank (server 10.0.0.1, device ID 1) fails to connect "
         "to dstRank (server 10.0.0.2, device ID 0,1)."
     )
     local = {("10.0.0.1", 1): {1}, ("10.0.0.2", 0): {2}, ("10.0.0.2", 1): {3}}
-    job = RuleContext((fact(text, 0),), {}, frozenset(range(4)), 4, frozenset(), local=local)
-    assert [(wait.rank, wait.awaited) for wait in read_npu_reports(job).waits] == [(1, 2), (1, 3)]
+    for unknown, waits in (
+        (None, [(1, 2), (1, 3)]),
+        (("10.0.0.2", 0), [(1, 3)]),
+        (("10.0.0.1", 1), []),
+    ):
+        known = {place: ranks for place, ranks in local.items() if place != unknown}
+        job = RuleContext((fact(text, 0),), {}, frozenset(range(4)), 4, frozenset(), local=known)
+        assert [(wait.rank, wait.awaited) for wait in read_npu_reports(job).waits] == waits
 
 
 @pytest.mark.parametrize(
