@@ -211,3 +211,10 @@ def test_pdsh_names_its_host_however_few_its_lines(host: str, is_prefix: bool) -
     ]
     parsed = parse_prefix(lines[2], 1970, detect_table(lines))
     assert (parsed.text == "Traceback (most recent call last):") == is_prefix
+
+
+def test_an_item_of_a_list_is_not_a_label_in_a_file_with_a_file_prefix() -> None:
+    """One line without the prefix begins with `3: `, so it is text."""
+    lines = [*(f"trainer-{number % 2}  | loading the data" for number in range(20)), "3: a list"]
+    parsed = parse_prefix(lines[-1], 2026, detect_table(lines))
+    assert (parsed.text, parsed.origin.rank) == ("3: a list", None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.model.evidence import Origin
 from triage.ranks.host_names import HostNames
 from triage.ranks.identity import JobMap
@@ -169,3 +171,44 @@ def test_nodes_that_are_numbered_anew() -> None:
             names.learn(outer, "file", inner, "text")
         names.resolve()
         assert names.canonical == (dict(pairs) if is_same else {})
+
+
+@pytest.mark.parametrize("other", [("trainer-a", "gpu17"), ("login", "login")])
+def test_names_of_another_scheme_do_not_matter_for_the_numbering(other: tuple[str, str]) -> None:
+    """The console of the pods has the lines of two machines, and the file of the login host has its own."""
+    names = HostNames()
+    for outer, inner in (("node0", "node36"), ("node1", "node37"), other, (other[0], "gpu18")):
+        names.learn(outer, "file", inner, "text")
+    names.resolve()
+    assert (names.canonical["node0"], names.canonical["node1"]) == ("node36", "node37")
+
+
+@pytest.mark.parametrize(("is_stated", "is_collector"), [(False, True), (True, False)])
+def test_only_names_in_prefixes_show_a_collector(is_stated: bool, is_collector: bool) -> None:
+    """A text of a host may name the other hosts: its lines are its own."""
+    job = JobMap()
+    job.learn("all.log", Origin(rank=0, host="console"))
+    for name in ("gpu0", "gpu1"):
+        job.learn_same_host("all.log", "console", name, is_stated=is_stated)
+    job.resolve()
+    assert job.ranks_by_host() == ({} if is_collector else {"console": (0,)})
+
+
+def test_the_host_in_the_name_of_a_file_is_that_of_its_prefixes() -> None:
+    """`logs/node7/rank_0.log` has lines of gpu17, so both names are one host."""
+    job = JobMap()
+    job.learn("logs/node7/rank_0.log", Origin(host="gpu17"))
+    job.learn("logs/node7/rank_0.log", Origin())
+    job.resolve()
+    assert job.ranks_by_host() == {"gpu17": (0,)}
+
+
+def test_the_name_of_a_file_without_a_host_is_no_host() -> None:
+    """Its local ranks stay known where the hosts of other files get other names."""
+    job = JobMap()
+    for local in (0, 1):
+        job.learn("node.train.log", Origin(rank=8 + local, local_rank=local))
+    job.learn("logs/node7/train.log", Origin(rank=1, local_rank=1, host="gpu17"))
+    job.resolve()
+    assert job.host_names.canonical == {"node7": "gpu17"}
+    assert job.complete("node.train.log", Origin(local_rank=1)).rank == 9

@@ -434,3 +434,39 @@ def test_the_pid_in_the_name_of_a_file_is_that_of_its_lines() -> None:
     job.resolve()
     places = [job.place(name, Origin(pid=54974))[0].rank for name in names]
     assert places == [1, None, None]
+
+
+@pytest.mark.parametrize(("name", "size", "rank"), [("train-{}", 8, 5), ("train-{}", 4, 3), ("node_{}", None, None)])
+def test_equal_local_ranks_of_pods_are_no_stated_world(name: str, size: int | None, rank: int | None) -> None:
+    """A stated world size counts, and numbers in the names of hosts that are no pods show no world."""
+    job = job_of(*(("job.log", Origin(local_rank=local, host=name.format(n))) for n in (0, 1) for local in (0, 1)))
+    job.sizes |= {size} if size else set()
+    job.resolve()
+    assert job.complete("job.log", Origin(local_rank=1, host=name.format(1))).rank == rank
+
+
+@pytest.mark.parametrize("source", ["ps.txt", "logs/node7/ps.txt"])
+def test_a_process_is_on_the_host_of_its_line_or_of_its_file(source: str) -> None:
+    """The line of `ps` names the host, or the file does."""
+    job = job_of(("x", Origin(rank=9, local_rank=1, host="node7")), ("x", Origin(rank=1, local_rank=1, host="node8")))
+    job.learn_process(source, Origin(local_rank=1, pid=77, host="node7" if source == "ps.txt" else None))
+    job.resolve()
+    assert job.complete("x", Origin(pid=77)).rank == 9
+
+
+def test_a_line_without_a_local_rank_adds_none() -> None:
+    """Two local ranks of a world of four are one node of two, whatever other lines there are."""
+    job = job_of(*(("job.log", Origin(local_rank=local)) for local in (0, 1, None)))
+    job.sizes.add(4)
+    job.resolve()
+    assert not job.is_one_host()
+    assert job.complete("job.log", Origin(local_rank=1)).rank is None
+
+
+@pytest.mark.parametrize(
+    ("ranks", "has_several"), [({5}, False), ({5, 6}, True), ({6}, False), ({6, 7}, False), ({6, 7, 8}, True)]
+)
+def test_a_file_of_one_rank_may_name_others(ranks: set[int], has_several: bool) -> None:
+    """`rank_5.log` is of several ranks if its lines name rank 5 and another one, or three others."""
+    job = job_of(*(("rank_5.log", Origin(rank=rank)) for rank in ranks))
+    assert job.has_several_ranks("rank_5.log") is has_several

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.ranks.layouts import LONGEST_CUT_LINE, PLAIN, Layout, detect_layout
+from triage.ranks.layouts import PLAIN, Layout, detect_layout
 from triage.ranks.prefix import parse_prefix
 
 SRUN = [f"{number % 4}: step {number}" for number in range(12)]
@@ -34,9 +34,9 @@ def test_a_collector_writes_most_lines(lines: list[str], cuts: bool, escapes: bo
     assert (layout.cuts_lines, layout.escapes_newlines) == (cuts, escapes)
 
 
-@pytest.mark.parametrize(("length", "cuts"), [(LONGEST_CUT_LINE, True), (LONGEST_CUT_LINE + 1, False)])
+@pytest.mark.parametrize(("length", "cuts"), [(1024 + 160, True), (1024 + 161, False)])
 def test_a_collector_that_cuts_leaves_no_longer_line(length: int, cuts: bool) -> None:
-    """At either end of the source."""
+    """At either end of the source: 1,024 bytes of text, and a prefix of 160 at most."""
     assert layout_of(*SRUN, "0: ".ljust(length, "x")).cuts_lines is cuts
     head = "".join(f"{line}\n" for line in SRUN).encode()
     assert detect_layout(head, head + b"0: ".ljust(length, b"x")).cuts_lines is cuts
@@ -84,3 +84,12 @@ def test_a_sample_is_without_colours_and_a_cut_line() -> None:
     assert detect_layout(b'{"log":"a\\n","stream":"stderr"}').wrapper == "json"
     assert detect_layout(b'x\n{"log":"a\\n","stream":"stderr"}').wrapper == ""
     assert detect_layout(b"\xef\xbb\xbf" + b"{" + b'"message": "a"}\n').wrapper == "json"
+
+
+@pytest.mark.parametrize("at_end", [False, True])
+def test_every_line_of_a_short_start_and_end_is_sampled(at_end: bool) -> None:
+    """Only the last of 24 lines at either end is a JSON record."""
+    record = b'{"log":"step 3\\n","stream":"stderr","time":"2026-11-21T03:07:45.372001123Z"}\n'
+    plain = b"".join(b"step %d\n" % step for step in range(23))
+    head, tail = plain + (b"step 23\n" if at_end else record), b"ep 3\n" + plain + (record if at_end else b"step 23\n")
+    assert detect_layout(head, tail).wrapper == "json"

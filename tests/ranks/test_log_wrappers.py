@@ -16,6 +16,7 @@ from triage.ranks.log_wrappers import (
     LogWrapper,
     detect_wrapper,
     is_journal_export,
+    join_pieces,
     json_forms,
     unescape_json,
     unwrap_json,
@@ -329,3 +330,65 @@ def test_json_stands_behind_a_pid_and_a_host_of_its_prefix() -> None:
         messages = unwrap_json(parse_prefix(f"Nov 21 03:07:45 node1 train[77]: {json.dumps(record)}"), 2026)
         assert messages is not None
         assert (messages[0][1].origin.pid, messages[0][1].origin.host) == (pid, host)
+
+
+def read_export(data: bytes, message: bytes) -> ParsedLine | None:
+    """Return what the record around a message in the export format says; None if the line is no message."""
+    at = data.index(message)
+    line = data[at : data.index(b"\n", at)]
+    messages = unwrap_line("export", line, at, 2026, BY_START, lambda start, size: data[start : start + size])
+    return messages[0][1] if messages else None
+
+
+@pytest.mark.parametrize(("before", "is_message"), [(b"\n", True), (b"\n\n", True), (b"x\n", True), (b"x", False)])
+def test_a_binary_message_may_be_at_the_start_of_the_data(before: bytes, is_message: bool) -> None:
+    """Its field's name stands on a line of its own, of which nothing else is a part."""
+    data = before + b"MESSAGE\n\x04\0\0\0\0\0\0\0boom\n_HOSTNAME=n1\n\n"
+    parsed = read_export(data, b"\x04")
+    assert (parsed is not None) is is_message
+
+
+def test_fields_of_the_export_format_may_contain_equals_signs() -> None:
+    """As command lines do: only the first one ends the name of the field."""
+    data = b"_CMDLINE=train --lr=3 --steps=9\n_HOSTNAME=n1\nMESSAGE=step 3\n\n"
+    parsed = read_export(data, b"MESSAGE=step")
+    assert parsed is not None
+    assert parsed.origin.host == "n1"
+
+
+@pytest.mark.parametrize(("digits", "time"), [(17, 1e10), (18, None)])
+def test_a_number_of_18_digits_is_no_time(digits: int, time: float | None) -> None:
+    """Microseconds since 1970 have 16."""
+    parsed = read_export(b"__REALTIME_TIMESTAMP=1".ljust(21 + digits, b"0") + b"\nMESSAGE=step 3\n\n", b"MESSAGE=step")
+    assert parsed is not None
+    assert parsed.origin.time == time
+
+
+@pytest.mark.parametrize(("distance", "has_time"), [(4000, True), (4100, False)])
+def test_a_stamp_far_behind_a_message_is_not_its_own(distance: int, has_time: bool) -> None:
+    """It must stand in the next 4 KiB."""
+    data = b"step 3\n" + b"x" * distance + b"\n2026-11-21T03:07:45Z\n"
+    messages = unwrap_line("stamp-behind", b"step 3", 0, 2026, BY_START, lambda at, size: data[at : at + size])
+    assert (messages is not None) is has_time
+
+
+def test_what_is_scanned_for_is_scanned_for_once() -> None:
+    """A literal that is the JSON form of another one stands for itself."""
+    literals = ('say "no"', 'say \\"no\\"')
+    scanned, stands_for = with_json_forms(literals)
+    assert len(set(scanned)) == len(scanned)
+    assert dict(zip(scanned, stands_for, strict=True))[literals[1]] == literals[1]
+
+
+def test_a_piece_is_joined_behind_a_long_line_of_the_other_stream() -> None:
+    """containerd cuts both streams at 16 KiB, and their pieces alternate."""
+    stamp = b"2026-11-21T03:07:45.372001123Z"
+    pieces = [
+        stamp + b" stderr P " + b"a" * (1 << 14),
+        stamp + b" stdout F " + b"b" * (1 << 14),
+        stamp + b" stderr F end",
+    ]
+    data = b"\n".join(pieces) + b"\n"
+    at = data.index(pieces[2])
+    joined = join_pieces("cri", pieces[2], at, len(data), lambda start, size: data[start : start + size])
+    assert joined == (pieces[0] + b"end", 0, len(data) - 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.model.evidence import Origin
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import detect_layout
@@ -109,3 +111,27 @@ def test_a_bare_number_of_0_agrees_with_any_rank() -> None:
         origin = parse_prefix("[1]:step 5", table=detect_layout(f"{steps}{stated}".encode()).table).origin
         assert origin.local_rank == local
     assert resolve_labels(BY_START, b"[1]:[rank5]: boom\n") is BY_START
+
+
+def test_only_the_bare_number_becomes_a_local_rank() -> None:
+    """The other prefixes of the file are parsed as before."""
+    table = resolve_labels(detect_layout(b"[0]:step 1\n[1]:step 1\n" * 4).table, b"[1]:[rank5]: boom\n")
+    assert parse_prefix("[1]:step 5", table=table).origin == Origin(local_rank=1)
+    assert parse_prefix("[1]:[rank5]: boom", table=table).origin == Origin(rank=5, local_rank=1)
+
+
+def test_a_frame_of_torchrun_behind_a_stated_rank_shows_no_label() -> None:
+    """A process tags its own traceback, and the labels of the file stay ranks."""
+    frame = b'File "/usr/lib/torch/distributed/run.py", line 1\n'
+    assert parse_origin("1: step 1", b"1: step 1\n[rank1]:   " + frame) == Origin(rank=1)
+    assert parse_origin("1: step 1", b"1: step 1\n1:   " + frame) == Origin(host="task1")
+
+
+@pytest.mark.parametrize(
+    ("inner", "host"),
+    [("[default2]:step 3", "trainer-0"), ("[host0:2]:step 3", None), ("[rank2]: sshd[412]: closed", None)],
+)
+def test_a_name_is_a_host_only_around_a_tee_that_names_none(inner: str, host: str | None) -> None:
+    """The role of the tee has the host, or what has brackets is a program with its pid."""
+    layout = detect_layout("".join(f"trainer-{number % 2}  | {inner}\n" for number in range(12)).encode())
+    assert parse_prefix("trainer-0  | step 3", table=layout.table).origin.host == host

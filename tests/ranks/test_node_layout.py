@@ -164,3 +164,10 @@ def test_a_world_that_is_no_multiple_of_the_nodes_gives_nothing() -> None:
     assert (layout.index, layout.rank_of(["node_1"], 1)) == ({}, None)
     layout.resolve(8, places, {0, 1}, {})
     assert layout.rank_of(["node_1"], 1) == 3
+
+
+@pytest.mark.parametrize(("place", "rank"), [("gpu7", 5), ("\0job.log", None)])
+def test_a_rank_shows_the_node_of_a_host_not_of_a_file(place: str, rank: int | None) -> None:
+    """A file without a host may have the lines of several nodes."""
+    layout = resolved(NodeLayout(sizes={4}, counts={2}), 8, [place], {(place, 0): {4}})
+    assert layout.rank_of([place], 1) == rank

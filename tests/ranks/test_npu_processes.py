@@ -61,3 +61,8 @@ def test_a_communicator_needs_two_members() -> None:
     processes = [failed(10, 0), failed(11, 1), failed(12, 2)]
     known = list_npu_members(processes, {**SOURCES, "job.log": Origin()}, False)
     assert {one.origin.pid: one.rank for one in known} == {10: 0, 11: 1, 12: 2}
+
+
+def test_an_error_without_a_number_numbers_nobody() -> None:
+    """Its process is the one that is left, and gets the number that is left."""
+    assert members(failed(10, -1), failed(11, 1), failed(12, 2)) == {10: 0, 11: 1, 12: 2}

@@ -99,6 +99,8 @@ def test_a_logger_may_write_each_line_twice() -> None:
 
     assert copies(1.0, 1.001)
     assert copies(None, None)
+    assert copies(0.0, 0.009)
+    assert not copies(0.0, 0.01)
     assert not copies(1.0, 1.2)
     assert not copies(1.0, 1.0, 1.0)
 

@@ -178,3 +178,22 @@ def test_broken_lines_have_their_places() -> None:
         (2, 165, "d", 3),
         (168, 250, "g", 2),
     ]
+
+
+@pytest.mark.parametrize(("within_word", "is_broken"), [(3, True), (2, False)])
+def test_half_of_the_lines_break_off_within_a_word(within_word: int, is_broken: bool) -> None:
+    """The others break at a blank by chance."""
+    ends = ["x"] * within_word + [" "] * (6 - within_word)
+    pieces = [line for full, end in zip(full_lines(6), ends, strict=True) for line in (full[:-1] + end, "xtail of it")]
+    assert bool(detect_width("\n".join(["A", *pieces, "B", "C", ""]).encode())) is is_broken
+
+
+@pytest.mark.parametrize(
+    ("pieces", "whole"), [((b"x" * 80,), None), ((b"x" * 80, b"y" * 80), (b"x" * 80 + b"y" * 80, 0, 161))]
+)
+def test_the_last_newline_is_no_part_of_a_joined_line(
+    pieces: tuple[bytes, ...], whole: tuple[bytes, int, int] | None
+) -> None:
+    """Even if the last piece fills the width: nothing follows it."""
+    data = b"\n".join(pieces) + b"\n"
+    assert join_pieces(80, pieces[0], 0, len(data), lambda at, size: data[at : at + size]) == whole

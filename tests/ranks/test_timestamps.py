@@ -114,3 +114,9 @@ def test_a_delayed_line_has_the_outer_timestamp() -> None:
 def test_a_line_is_at_most_five_minutes_late(delay: int, is_zone: bool) -> None:
     """Farther from a quarter of an hour it has the outer time."""
     assert match_time_zone(AT, AT + 3600 + delay) == (AT + 3600 if is_zone else AT + 3600 + delay)
+
+
+@pytest.mark.parametrize("days", [365, 366, -365])
+def test_a_stamp_of_a_wrong_year_takes_that_of_the_outer_timestamp(days: int) -> None:
+    """glog's stamps have no year, and the one that is assumed may be wrong: days are whole quarters of an hour."""
+    assert match_time_zone(AT - days * 86_400, AT + 7) == AT

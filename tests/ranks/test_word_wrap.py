@@ -90,3 +90,28 @@ def test_a_long_address_says_nothing_of_the_width() -> None:
     assert word_wrap.detect_width(data) == 0
     assert list(word_wrap.find_joined_lines(80, data)) == []
     assert word_wrap.join_pieces(80, 0, len(data), lambda offset, length: data[offset : offset + length]) is None
+
+
+def sentence(width: int) -> str:
+    """Return a line of this width."""
+    return "the watchdog of this process ".ljust(width, "w")
+
+
+@pytest.mark.parametrize(("width", "is_joined"), [(67, False), (68, True), (120, True), (121, False)])
+def test_editors_break_lines_at_68_to_120_characters(width: int, is_joined: bool) -> None:
+    """Other texts are no pastes."""
+    data = f"start\n{sentence(width)}\nof the device\n{sentence(width)}\nwhere nobody has come\nend".encode()
+    assert word_wrap.detect_width(data) == (width if is_joined else 0)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_the_last_line_may_be_the_rest_of_a_broken_one(end: str) -> None:
+    """With a newline behind it, and without one."""
+    assert word_wrap.detect_width(f"start\n{FULL}\nof the device\n{FIRST_BREAK}{end}".encode()) == len(FULL)
+
+
+@pytest.mark.parametrize(("first", "is_joined"), [("to the node", True), ("of the node", False)])
+def test_what_begins_as_another_line_does_continues_nothing(first: str, is_joined: bool) -> None:
+    """The first word of the rest begins no other line."""
+    data = f"{first}\n{FULL}\nof the device\n{FIRST_BREAK}\nend".encode()
+    assert bool(word_wrap.detect_width(data)) is is_joined
