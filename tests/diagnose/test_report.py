@@ -9,7 +9,6 @@ import pytest
 
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.causes import Verdict
-<<<<<<< HEAD
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.outcome import Outcome
 from triage.diagnose.reason import ReasoningResult
@@ -25,16 +24,7 @@ from triage.evidence.inference import DIFFERS, HUNG, make_inferences
 from triage.model.details import EndingDetail, StackDetail
 from triage.model.evidence import Evidence
 
-from .factories import candidate, fact
-=======
-from triage.diagnose.outcome import Outcome
-from triage.diagnose.reason import ReasoningResult
-from triage.diagnose.report import NEAR_BYTES, build_findings, with_surroundings
-from triage.model.details import EndingDetail
-from triage.model.evidence import Evidence
-
 from .factories import candidate, fact, raised
->>>>>>> 29d3330c (Test the borders of the diagnosis that no test noticed)
 
 
 def ending_at(offset: int, text: str = "# SIGSEGV (0xb) at pc=0x7f1a") -> Evidence:
@@ -63,7 +53,6 @@ def test_last_lines_that_repeat_the_failure_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-<<<<<<< HEAD
     ("names", "reason"),
     [
         (("data.bad",), "Consequence of data.bad: the rank printed this error before it ended"),
@@ -135,7 +124,9 @@ def test_of_many_moments_the_first_are_listed() -> None:
     error.facts = [fact("bad record", 0, time=time) for time in reversed(times)]
     moments = build_moments(build_result([error], error.facts))
     assert [moment.time for moment in moments] == times[:MOST_MOMENTS]
-=======
+
+
+@pytest.mark.parametrize(
     ("other", "is_shown"),
     [
         (raised("KeyError: 'shape'", 3, offset=2000, chain="context"), True),
@@ -164,4 +155,3 @@ def test_a_finding_is_the_surer_the_stronger_a_cause_it_may_be() -> None:
     explained.explained_by.append("a.one")
     symptom, either, cause = (candidate("b.two", role, [1]) for role in ("symptom", "either", "cause"))
     assert confidence_of(symptom) < confidence_of(either) < confidence_of(cause) < confidence_of(explained)
->>>>>>> 29d3330c (Test the borders of the diagnosis that no test noticed)
