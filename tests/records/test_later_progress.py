@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.records.factories import HEADER, text_of
+from triage.model.evidence import Origin
 from triage.records.later_progress import Sequel, read_sequel
 
 TRACE = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom"]
@@ -120,3 +121,24 @@ def test_fewer_steps_show_that_a_caught_exception_ended_nothing(caught: bool, en
         text = text_of("\n".join(["step 3", *TRACE, *steps(count)]) + "\n")
         trace = list(text.lines_from(0, text.size))[1:4]
         assert read_sequel(text, trace, trace[0].parsed.origin, "", caught).continued is (count == enough)
+
+
+@pytest.mark.parametrize(("others", "continued"), [(4000, True), (4001, False)])
+def test_4000_lines_of_others_in_a_row_may_stand_before_progress(others: int, continued: bool) -> None:
+    """After more of them the log of a rank counts as ended."""
+    sequel = sequel_of(*["[rank2]: waits"] * others, "[rank1]: step 4", prefix="[rank1]: ")
+    assert sequel == Sequel(continued=continued, ends_writer=not continued)
+
+
+def test_the_rank_of_a_record_goes_on_in_lines_without_a_rank() -> None:
+    """`logging.exception` writes the rank in its record only; the lines behind have the same prefix: none."""
+    text = text_of("\n".join([*TRACE, "[rank2]: step 4", "step 4"]) + "\n")
+    trace = list(text.lines_from(0, text.size))[:3]
+    assert read_sequel(text, trace, Origin(rank=1), "").continued
+    without = text_of("\n".join([*TRACE, "[rank2]: step 4"]) + "\n")
+    assert not read_sequel(without, trace, Origin(rank=1), "").continued
+
+
+def test_steps_of_another_writer_before_do_not_count() -> None:
+    """What a rank with a prefix reached says nothing about lines without one."""
+    assert sequel_of(*steps(5), before=("[rank2]: step 9",)).continued

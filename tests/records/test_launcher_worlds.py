@@ -85,3 +85,10 @@ def test_any_text_can_be_read(text: str) -> None:
     """What is no base64, JSON or dictionary gives nothing."""
     for form in ("WORLD INFO DICT: {{{}}}", "--world_info={}", "global_rank_mapping={{{}}}"):
         assert isinstance(read_launcher_world(form.format(text)), tuple | None)
+
+
+@pytest.mark.parametrize(("end", "is_read"), [(1 << 17, True), ((1 << 17) + 1, False)])
+def test_the_first_128_kib_of_a_line_are_read(end: int, is_read: bool) -> None:
+    """A map that ends behind them is not read."""
+    line = f"WORLD INFO DICT: {WORLD}".rjust(end)
+    assert places(line) == (PLACES if is_read else None)

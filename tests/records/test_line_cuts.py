@@ -12,7 +12,17 @@ from hypothesis import given, settings, strategies as st
 import triage
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import detect_layout
-from triage.records.line_cuts import REACH, is_continuation, open_until, parse_piece, unescape_syslog
+from triage.records.line_cuts import (
+    REACH,
+    TORCH_TAG,
+    find_joined_lines,
+    find_second_writers,
+    is_continuation,
+    is_second_writer,
+    open_until,
+    parse_piece,
+    unescape_syslog,
+)
 from triage.records.text import Text
 from triage.split import Options, segment, split
 
@@ -215,3 +225,33 @@ def test_only_syslog_escapes_newlines() -> None:
     assert [text for text, _ in lines] == ["a", "\tb"]
     assert unescape_syslog(b"[rank2]: a#012b", 2026, BY_START) is None
     assert unescape_syslog(SYSLOG + b"a", 2026, BY_START) is None
+
+
+def test_a_prefix_at_the_start_of_a_line_is_no_second_writer() -> None:
+    """One that directly follows text is."""
+    line = b"[rank1]: step 3[rank2]: step 3"
+    assert set(find_second_writers(line)) == {15}
+    assert [is_second_writer(line, at, TORCH_TAG) for at in (0, 15)] == [False, True]
+
+
+@pytest.mark.parametrize("between", [[], [""]])
+def test_an_empty_line_may_stand_between_two_pieces(between: list[str]) -> None:
+    """It has no prefix, so it is of another writer."""
+    first, second = logger(2, "x" * 1024 + "y, and so on")
+    filler = logger(2, FILLER[0]) * 20
+    assert read_lines([*filler, first, *between, second]) == [*filler, first + "y, and so on", *between]
+
+
+def test_a_file_may_begin_with_a_cut_line() -> None:
+    """Its second piece is no line of its own."""
+    filler = [piece for text in FILLER for piece in srun(2, text)]
+    assert read_lines([*srun(2, "x" * 1500), *filler]) == [f" 2: {'x' * 1500}", *filler]
+
+
+def test_the_cut_lines_of_a_source_are_listed_whole() -> None:
+    """Each once, with the place of its first piece and the bytes from there to the end of the last piece."""
+    pieces, step = srun(2, "x" * 2500), " 1: step 3"
+    data = "\n".join([step, pieces[0], step, *pieces[1:], step]).encode()
+    between = "\n".join([pieces[0], step, *pieces[1:]])
+    [joined] = find_joined_lines(data, BY_START)
+    assert joined == (len(step) + 1, len(step) + 1 + len(pieces[0]), f" 2: {'x' * 2500}", [between])

@@ -74,3 +74,10 @@ def test_any_line_of_a_source_may_say_it(start: str, before: int) -> None:
     text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026)
     [membership] = find_memberships(text, b"", data, 0)
     assert (membership.rank, membership.size, membership.offset) == (1, 2, before)
+
+
+@pytest.mark.parametrize("pid", [0, 1])
+def test_lines_with_a_pid_are_told_apart_by_it(pid: int) -> None:
+    """Different lines of one process have the same form."""
+    stated = [read_membership(Origin(), f"rank 0 of 1, pid {pid}{text}") for text in ("", ": step 4")]
+    assert [(one.pid, one.form) for one in stated if one is not None] == [(pid, 0)] * 2

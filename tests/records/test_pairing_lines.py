@@ -235,3 +235,11 @@ def test_lines_of_several_nodes_in_one_file() -> None:
         learn_pairing(job, "job.log", Pairing(Origin(rank=rank, local_rank=rank % 2, host=f"n{rank // 2}")))
     job.resolve()
     assert job.place("job.log", Origin(local_rank=1))[0].rank is None
+
+
+def test_a_line_about_nodes_names_no_process() -> None:
+    """Not that of the rank in the name of its file either: a launcher writes such lines too."""
+    job = JobMap()
+    (pairing,) = pairings("SLURM_NODEID=1 SLURM_NNODES=2 host=node3")
+    learn_pairing(job, "rank_3.log", pairing)
+    assert (job.ranks, dict(job.nodes.stated)) == (set(), {"node3": {1}})

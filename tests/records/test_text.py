@@ -228,3 +228,12 @@ def test_the_lines_of_a_message_share_its_bytes() -> None:
     text = Text("job.log", lambda offset, length: data[offset : offset + length], len(data), 2026, layout)
     lines = list(text.lines_from(0, len(data)))
     assert [(line.parsed.text, line.offset, line.end) for line in lines] == [("a", 0, 1), ("b", 1, 2), ("c", 2, 45)]
+
+
+def test_a_long_line_is_shown_around_three_literals() -> None:
+    """Text around a fourth one is left out."""
+    literals = ["first", "second", "third", "fourth"]
+    line = Line(0, b"".join(b"x" * 20_000 + literal.encode() for literal in literals) + b"y" * 20_000, 2026)
+    shown = line.showing(literals)
+    assert shown is not None
+    assert [literal in shown.raw for literal in literals] == [True, True, True, False]

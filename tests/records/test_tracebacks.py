@@ -596,3 +596,42 @@ def test_code_of_the_job_above_a_frame_caught_the_exception(outermost: str, expe
     assert not is_caught([*first[:3], "", "-- Process 1 terminated with the following error:", *lines])
     assert not is_caught(lines[:1])
     assert not is_caught(lines[-1:])
+
+
+def test_a_message_that_ends_with_a_colon_quotes_the_traceback_behind_it() -> None:
+    """Its own lines stand between: what counts is the line before the header."""
+    quoted = [*TRACE, "TaskFailed: rank 4 failed:", *TRACE, "ValueError: x"]
+    assert lines_of_first(*quoted, "step 3") == quoted
+    assert lines_of_first(*TRACE, "TaskFailed: rank 4 failed", *TRACE, "ValueError: x")[-1].startswith("TaskFailed")
+
+
+def test_an_empty_line_behind_a_header_alone_does_not_belong_to_it() -> None:
+    """The header of a traceback that was cut off."""
+    assert lines_of_first(TRACE[0], "") == TRACE[:1]
+
+
+@pytest.mark.parametrize(
+    ("line", "belongs"),
+    [("the shards differ", True), ("step 3 loss 0.5", False), ("2026-11-21 03:07:45 INFO start", False)],
+)
+def test_any_line_may_stand_in_a_message_before_a_joint(line: str, belongs: bool) -> None:
+    """But no record and no progress: behind those the sentence is another traceback's."""
+    chain = [*TRACE, "KeyError: a", line, "", CHAINS[0], "", *TRACE, "ValueError: b"]
+    assert lines_of_first(*chain) == (chain if belongs else chain[:4])
+
+
+@pytest.mark.parametrize(
+    ("headline", "belongs"),
+    [("pydantic.ValidationError: 1 validation error for Spec", True), ("ValueError: the settings are wrong", False)],
+)
+def test_pydantic_names_the_field_behind_its_headline(headline: str, belongs: bool) -> None:
+    """Such a line belongs to no other message."""
+    lines = [*TRACE, headline, "parallel -> tensor", "  value is not a valid integer"]
+    assert lines_of_first(*lines, "step 3") == (lines if belongs else lines[:4])
+
+
+@pytest.mark.parametrize(("output", "count"), [("output of a child", 2), ("", 3)])
+def test_mixed_tracebacks_end_where_each_has_its_exception(output: str, count: int) -> None:
+    """The next line ends them if it is not empty."""
+    mixed = [TRACE[0], TRACE[0], *TRACE[1:], *TRACE[1:], *["ValueError: x"] * 2, output, "ValueError: x"]
+    assert sum(one.writers for one in blocks("\n".join(mixed) + "\n", HEADER)) == count
