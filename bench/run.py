@@ -22,7 +22,18 @@ HERE = Path(__file__).parent
 DATA = HERE / "data"
 ROUNDS = 3
 # Other benchmarks: scripts beside this one, in this order. The last line of each is `BENCH key=value …` and joins ours.
-MORE: tuple[str, ...] = ("split", "ranks", "diagnose", "flight", "clusters", "store", "cores", "watch", "service")
+MORE: tuple[str, ...] = (
+    "split",
+    "ranks",
+    "diagnose",
+    "flight",
+    "clusters",
+    "store",
+    "cores",
+    "watch",
+    "service",
+    "digest",
+)
 RIPGREP = "@vscode/ripgrep@1.18.0"  # ripgrep 15.0.0
 
 
