@@ -121,6 +121,9 @@ def test_a_partial_first_line_is_skipped() -> None:
     """If the tail does not begin with the file, its first line may lack its start."""
     assert [entry.step for entry in read_activity(b"tep 1\nstep 2\n", 100, 2026)] == [2]
     assert [entry.step for entry in read_activity(b"step 1\nstep 2\n", 0, 2026)] == [1, 2]
+    cut = b"k1]: step 1\n[rank1]: step 2\n"
+    assert [entry.step for entry in read_activity(cut, 100, 2026)] == [2]
+    assert [entry.step for entry in read_activity(cut, 100, 2026, whole=True)] == [1, 2]
 
 
 def test_the_last_redraw_of_a_progress_bar_counts() -> None:
@@ -299,6 +302,15 @@ def test_of_each_writer_the_last_lines_are_read(prefix: str, one: bool, count: i
     lines = [f"{prefix}step {step}" for step in range(90)]
     activity = read_activity("\n".join(lines).encode(), 0, 2026, one=one)
     assert [entry.step for entry in activity] == list(range(90 - count, 90))
+
+
+@pytest.mark.parametrize(("end_of_label", "count"), [(96, 3), (97, 60)])
+def test_the_label_of_a_rank_ends_within_96_bytes(end_of_label: int, count: int) -> None:
+    """Further right it is part of the text: of these lines without a writer more are read."""
+    prefix = "x" * (end_of_label - len("[rank1]")) + "[rank1]"
+    lines = [f"{prefix} step {step}" for step in range(90)]
+    activity = read_activity("\n".join(lines).encode(), 0, 2026)
+    assert len(activity) == count
 
 
 @pytest.mark.parametrize(("later", "is_read"), [(599, True), (600, False)])

@@ -58,6 +58,7 @@ def test_up_to_three_blank_lines_are_inside(blank: int, count: int) -> None:
     assert collect_texts(FRAME.format(0), "", "") == [FRAME.format(0)]
     parts = [FRAME.format(number) for number in range(3)]
     assert len(collect_texts(parts[0], "", "", parts[1], "", "", parts[2])) == 7
+    assert len(collect_texts(parts[0], parts[1], "", "", "", parts[2])) == 6
 
 
 @pytest.mark.parametrize(("count", "most"), [(4000, 4000), (4001, 4000)])

@@ -497,3 +497,37 @@ def test_an_exception_that_is_logged_as_an_error_is_not_only_caught(before: str,
     lines = [before, f"{HEADER}:", '  File "train.py", line 9, in load', "    read()", "KeyError: 'a'"]
     (traceback,) = [each for each in blocks("\n".join(lines) + "\n", HEADER) if each.form == "traceback"]
     assert traceback.caught is caught
+
+
+TAGGED = [f"{HEADER}:", '  File "a.py", line 1, in f', "RuntimeError: boom", "rows of the table: none"]
+
+
+def lines_of_tagged(before: str) -> int:
+    """Return how many lines the traceback of rank 1 has behind other lines; 4 with a message of two lines."""
+    return len(block(before + "".join(f"[rank1]: {line}\n" for line in TAGGED), HEADER).lines)
+
+
+@pytest.mark.parametrize(("distance", "count"), [(1 << 16, 3), ((1 << 16) + 1, 4)])
+def test_output_with_a_tag_is_looked_for_in_64_kib(distance: int, count: int) -> None:
+    """If a rank tags what it prints before its traceback, a line behind the exception is no part of the message."""
+    own = "[rank1]: warm up\n"
+    others = "[rank2]: " + "x" * 100 + "\n"
+    left = distance - len(own)
+    filling = others * (left // len(others)) + "y" * (left % len(others) - 1) + "\n"
+    assert len(own + filling) == distance
+    assert lines_of_tagged(own + filling) == count
+
+
+@pytest.mark.parametrize(
+    ("before", "count"),
+    [
+        ("", 4),
+        ("[rank1]: warm up\n", 3),
+        ("[rank1]: KeyError: a\n[rank1]: \n", 4),
+        ("[rank1]: KeyError: a\n[rank2]: warm up\r[rank2]: warm up\n", 4),
+    ],
+    ids=["nothing", "output", "an empty line", "another rank"],
+)
+def test_the_nearest_own_line_says_whether_output_is_tagged(before: str, count: int) -> None:
+    """An earlier exception shows that only tracebacks have the tag; empty lines and those of others say nothing."""
+    assert lines_of_tagged(before) == count

@@ -9,8 +9,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import triage
-from tests.records.factories import block, blocks, text_of
-from triage.records.deinterleave import deinterleave_text, has_repeated_exception_name, may_be_interleaved
+from tests.records.factories import HEADER, block, blocks, text_of
+from triage.records.deinterleave import (
+    SharedTraceback,
+    deinterleave_text,
+    deinterleave_tracebacks,
+    find_interleaved_lines,
+    has_repeated_exception_name,
+    may_be_interleaved,
+)
+from triage.records.tracebacks import CHAINS, is_exception
 
 MESSAGES = [
     "RuntimeError: NCCL error in: /w/ProcessGroupNCCL.cpp:1333, unhandled system error",
@@ -181,3 +189,51 @@ def test_a_chain_of_several_writers_needs_its_order(lines: list[str], is_chain: 
     """Each line as often as there are writers, and all of them possible in the order of one traceback."""
     [*chains] = count_chains(lines)
     assert (any(writers > 1 and not ambiguous for writers, ambiguous in chains)) is is_chain
+
+
+def deinterleave(lines: list[str]) -> list[SharedTraceback]:
+    """Return the tracebacks in mixed lines."""
+    return deinterleave_tracebacks(lines, lambda text: HEADER in text, is_exception, CHAINS)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_chain_spans_from_its_first_line_to_its_last(count: int) -> None:
+    """Of the lines up to the link the first occurrences, of those behind it the last ones, with their headers."""
+    first, last = range(0, 5 * count, count), range(6 * count - 1, 9 * count, count)
+    assert deinterleave([line for line in CHAIN for _ in range(count)]) == [
+        SharedTraceback((*first, *last), 9 * count - 1, count, True)
+    ]
+
+
+def test_a_frame_without_a_certain_place_is_left_out() -> None:
+    """The second traceback has both frames, but which is above is not known: the first stays, and it is incomplete."""
+    above, below = CHAIN[1], CHAIN[6]
+    lines = [CHAIN[0], CHAIN[0], above, "KeyError: a", below, above, "ValueError: b"]
+    assert deinterleave(lines) == [
+        SharedTraceback((0, 2, 3), 3, 1, True),
+        SharedTraceback((0, 2, 6), 6, 1, False),
+    ]
+
+
+def test_code_without_its_frame_is_left_out() -> None:
+    """Both tracebacks have the same line of code, but nothing says which of the two frames is whose."""
+    lines = [CHAIN[0], CHAIN[0], CHAIN[1], CHAIN[6], CHAIN[2], CHAIN[2], "KeyError: a", "ValueError: b"]
+    assert deinterleave(lines) == [SharedTraceback((0, 6), 6, 1, False), SharedTraceback((0, 7), 7, 1, False)]
+
+
+@pytest.mark.parametrize(("copies", "writers"), [(8, 8), (9, 3)])
+def test_more_than_eight_writers_are_not_looked_for(copies: int, writers: int) -> None:
+    """Nine texts come out as those of three writers who wrote it three times."""
+    text = MESSAGES[3]
+    assert deinterleave_text(text * copies) == (text * (copies // writers), writers)
+
+
+def test_interleaved_lines_have_their_place() -> None:
+    """Start and end are those of the line in the source, the first line included."""
+    mixed = MESSAGES[3] * 2
+    data = f"{mixed}\nstep 3\n{mixed}\n".encode()
+    lines = list(find_interleaved_lines(data))
+    assert [(data[start:end].decode(), text, shown) for start, end, text, shown in lines] == [
+        (mixed, MESSAGES[3], [mixed])
+    ] * 2
+    assert [start for start, *_ in lines] == [0, len(mixed) + len("\nstep 3\n")]

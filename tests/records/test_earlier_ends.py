@@ -17,6 +17,12 @@ def find_ranks(data: bytes, last: bytes) -> list[int | None]:
     return [each.origin.rank for each in ends]
 
 
+def find_last_ranks(data: bytes) -> list[int | None]:
+    """Return the ranks of the last end before the end of `data`."""
+    ends = find_last_end(lambda start, length: data[start : start + length], len(data), 64, 2026, PLAIN)
+    return [each.origin.rank for each in ends]
+
+
 def make_end(rank: int, text: str = "training finished after 9 steps") -> bytes:
     return f"[rank{rank}]: {text}, took {rank + 10} s\n".encode()
 
@@ -87,3 +93,41 @@ def test_a_line_longer_than_a_chunk_is_passed_over(filling: int) -> None:
     last = make_end(2)
     data = make_end(1) + b"x" * filling + b"\n" + last
     assert find_ranks(data, last) == [1]
+
+
+@pytest.mark.parametrize(("hints", "ranks"), [(1999, [2]), (2000, [])])
+def test_2000_lines_are_read_for_the_last_end(hints: int, ranks: list[int]) -> None:
+    """Above so many lines with a word like `done`, an end is not looked for any more."""
+    assert find_last_ranks(make_end(2) + b"[rank1]: shard done\n" * hints) == ranks
+
+
+def test_an_end_that_a_progress_bar_overwrote_is_none() -> None:
+    """The screen showed the step behind it: the end before counts."""
+    overwritten = b"[rank1]: training finished\r[rank1]: step 3\n"
+    assert find_last_ranks(make_end(2) + overwritten) == [2]
+    assert find_last_ranks(overwritten) == []
+
+
+@pytest.mark.parametrize(("length", "is_found"), [(4096, True), (4097, False)])
+def test_lines_of_at_most_4096_bytes_are_read(length: int, is_found: bool) -> None:
+    """A longer line is no end, neither the last one nor one like it."""
+    end, last = (make_end(rank).rstrip() + b"x" * 500 for rank in (1, 2))
+    long = end + b"x" * (length - len(end)) + b"\n"
+    assert find_last_ranks(long) == ([1] if is_found else [])
+    assert find_ranks(long + last, last) == ([1] if is_found else [])
+
+
+def test_a_line_that_is_cut_where_the_search_ends_is_not_read() -> None:
+    """Its rest would be an end without a rank: `[rank1]: ` stands further back than SEARCHED_BYTES."""
+    end, last = b"training done.\n", b"[rank9]: training done.\n"
+    # Each of 16 chunks leaves a byte to the next one, so that the last one holds the end and an empty line.
+    empty_lines = b"\n" * (SEARCHED_BYTES - len(end) - len(last))
+    assert find_ranks(b"[rank1]: " + end + empty_lines + last, last) == []
+    assert find_ranks(b"[rank1]: " + end + empty_lines[9:] + last, last) == [1]
+
+
+def test_more_than_8192_other_ends_are_returned() -> None:
+    """A job of so many ranks may say its end in one file."""
+    last = make_end(9)
+    data = b"".join(make_end(rank) for rank in range(8200)) + last
+    assert len(find_ranks(data, last)) == 8200

@@ -84,3 +84,17 @@ def test_the_first_line_of_a_source_is_read() -> None:
     data = b"  host      : node7\n" + b"  host      : localhost\n" * 65
     text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970)
     assert find_host_pairs(text, b"", data, 0) == (HostPair("", "node7", True),)
+
+
+@pytest.mark.parametrize(("text", "is_read"), [("rank 3 waits", True), ("step 3", False)])
+def test_only_lines_with_a_hint_are_read(text: str, is_read: bool) -> None:
+    """Two prefixes with names are parsed only in lines with a word such as `rank`, as most lines have none."""
+    line = f"[pod/train-0/main] Nov 21 03:07:45 node7 python[412]: {text}"
+    assert pairs(line) == ([HostPair("train-0", "node7")] if is_read else [])
+
+
+def test_a_source_that_grew_is_read_once() -> None:
+    """Its last bytes are more than the size that was read before: all of it is in them, and nothing is cut."""
+    data = b"rank 3 of 8 on node12"
+    text = Text("job.log", lambda at, length: data[at : at + length], len(data), 1970)
+    assert find_host_pairs(text, data, data, -5) == (HostPair("", "node12", True, 3),)

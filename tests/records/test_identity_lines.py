@@ -21,6 +21,8 @@ from triage.records.identity_lines import learn_from_head, learn_from_line, lear
         ("tp rank 3 of 8", set()),
         ("local rank 3 of 8", set()),
         ("rank 12 of 8", set()),
+        ("rank 7 of 8", {8}),
+        ("rank 8 of 8", set()),
         ("rank 3 of 100 % done", set()),
         ("hello world 16", set()),
     ],
@@ -62,6 +64,15 @@ def test_a_communicator_is_ready_at_one_moment(text: str, event: str | None) -> 
     assert learn_from_line(job, "job.log", Origin(host="n1", pid=41), text) == event
     job.resolve()
     assert job.complete("job.log", Origin(host="n1", pid=41)).rank == (3 if "rank" in text else None)
+
+
+def test_a_communicator_names_the_gpu_of_a_rank() -> None:
+    """Its address on the PCI bus, as the kernel writes it, gives the rank."""
+    job = JobMap()
+    learn_from_line(job, "job.log", Origin(host="n1", pid=41), COMM.format("START"))
+    job.resolve()
+    assert job.rank_of_gpu("n1", "0000:9b:00") == 3
+    assert job.rank_of_gpu("n1", "0000:9c:00") is None
 
 
 @pytest.mark.parametrize(
