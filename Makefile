@@ -92,9 +92,9 @@ mutate: compiled ## Change N comparisons, constants and guards in each of five p
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutate]'
 	nice -n 10 $(BIN)/python -m tests.mutation $(MUTANTS) $(ROOM)
 
-coverage: compiled ## Measure which lines and branches the tests run, in the packages that read and judge evidence
+coverage: compiled ## Measure which lines and branches the tests run, in the packages that read and judge evidence, or with ROOM=store those of its own tests
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutate]'
-	$(BIN)/python bench/line_coverage.py
+	$(BIN)/python bench/line_coverage.py $(ROOM)
 
 trust: $(BIN)/.stamp ## Write docs/trust.md from what hostile, fuzz, drill, mutate and coverage measured
 	$(BIN)/python bench/trust.py

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench import trust
-from bench.line_coverage import ROOMS, summarize
+from bench.line_coverage import ROOMS, count_covered, merge_packages, summarize
 
 HOSTILE = {
     "catalogs": 32,
@@ -70,6 +70,21 @@ def test_a_package_below_what_is_asked_is_named(branches: int, low: list[str]) -
     full = {"num_statements": 10, "covered_lines": 10, "num_branches": 0, "covered_branches": 0}
     partial = {**full, "num_branches": 100, "covered_branches": branches}
     files = {f"triage/{room}/a.py": {"summary": full} for room in ROOMS} | {"triage/ranks/b.py": {"summary": partial}}
-    counts = summarize({"files": files})
-    assert counts["rows"][0] == ("`ranks`", "20", "100.0 %", f"{branches:.1f} %")
+    counts = summarize(merge_packages(count_covered({"files": files}, ()), "aaa1111"))
+    assert counts["rows"][0] == ("`ranks`", "20", "100.0 %", f"{branches:.1f} %", "all", "aaa1111")
     assert counts["low"] == low
+
+
+def test_a_package_that_is_measured_alone_leaves_the_others() -> None:
+    """Coverage by its own tests replaces the result of that package only, and says which tests ran."""
+    files = {
+        f"triage/{room}/a.py": {
+            "summary": {"num_statements": 10, "covered_lines": 10, "num_branches": 0, "covered_branches": 0}
+        }
+        for room in ROOMS
+    }
+    trust.write_result("coverage", summarize(merge_packages(count_covered({"files": files}, ()), "aaa1111")))
+    rows = summarize(merge_packages(count_covered({"files": files}, ["store"]), "bbb2222"))["rows"]
+    assert [row[0] for row in rows] == [f"`{room}`" for room in ROOMS]
+    assert {row[0]: row[-2:] for row in rows}["`store`"] == ("its own", "bbb2222")
+    assert {row[-2:] for row in rows if row[0] != "`store`"} == {("all", "aaa1111")}
