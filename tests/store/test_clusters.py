@@ -249,3 +249,14 @@ def test_a_missing_cluster(store: Store, reference: str) -> None:
     with pytest.raises(OptionError) as caught:
         store.clusters.get(reference)
     assert caught.value.hint
+
+
+def test_a_cluster_has_a_name_and_a_failure_moves_elsewhere(store: Store) -> None:
+    """A name without a word, and a move to the cluster where the failure is, are refused and change nothing."""
+    (incident,) = fill(store, "u-aaaaaa")
+    number = store.incidents.find_number(incident)
+    with pytest.raises(OptionError, match="name is empty"):
+        store.cluster_actions.name("u-aaaaaa", " \t ", actor="ann")
+    with pytest.raises(OptionError, match="already in u-aaaaaa"):
+        store.cluster_actions.assign(number, "u-aaaaaa", actor="ann")
+    assert ids(store) == ["u-aaaaaa"]

@@ -13,7 +13,7 @@ from triage.catalog.check import check_files
 from triage.catalog.load import load
 from triage.cli import main
 from triage.store import Store
-from triage.store.retriage import retriage
+from triage.store.retriage import ChangedIncident, retriage
 from triage.store.search import Filter
 from triage.testing.jobs import JobBuilder
 
@@ -160,3 +160,16 @@ def test_limits_of_a_retriage(tmp_path: Path) -> None:
         done = retriage(store.connections, store.incidents, known, signature="data.two")
         assert [item.new for item in done.changed] == ["data.two"]
         assert [item.signature for item in store.search.list_incidents()].count("data.two") == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdicts", "kind"),
+    [
+        ("a.one", "a.one", ("known", "known"), "findings beside the cause"),
+        ("a.one", "a.two", ("known", "known"), "one signature → another"),
+        ("u-aaaaaa", "a.two", ("unknown", "known"), "unknown → known"),
+    ],
+)
+def test_a_change_has_a_kind(old: str, new: str, verdicts: tuple[str, str], kind: str) -> None:
+    """The kind names what changed: only other findings, the signature, or the verdict."""
+    assert ChangedIncident("j-1", "job", old, new, *verdicts).kind == kind
