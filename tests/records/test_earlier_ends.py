@@ -117,10 +117,11 @@ def test_lines_of_at_most_4096_bytes_are_read(length: int, is_found: bool) -> No
     assert find_ranks(long + last, last) == ([1] if is_found else [])
 
 
-def test_a_line_that_is_cut_where_the_search_ends_is_not_read() -> None:
+@pytest.mark.parametrize("end", [b"training done.\n", b"run is complete\n"])
+def test_a_line_that_is_cut_where_the_search_ends_is_not_read(end: bytes) -> None:
     """Its rest would be an end without a rank: `[rank1]: ` stands further back than SEARCHED_BYTES."""
-    end, last = b"training done.\n", b"[rank9]: training done.\n"
-    # Each of 16 chunks leaves a byte to the next one, so that the last one holds the end and an empty line.
+    last = b"[rank9]: " + end
+    # Each of 16 chunks leaves a byte to the next one, so that the last one holds the end, and an empty line or none.
     empty_lines = b"\n" * (SEARCHED_BYTES - len(end) - len(last))
     assert find_ranks(b"[rank1]: " + end + empty_lines + last, last) == []
     assert find_ranks(b"[rank1]: " + end + empty_lines[9:] + last, last) == [1]

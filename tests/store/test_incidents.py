@@ -181,3 +181,11 @@ def test_many_ranks_take_bounded_space(store: Store) -> None:
     stored = store.incidents.add(dataclasses.replace(wide, root_cause=root, findings=(root,)))
     assert store.incidents.get(stored.id).diagnosis.root_cause == root
     assert store.connections.path.stat().st_size < 2_000_000
+
+
+def test_only_agree_and_wrong_are_verdicts_of_people(store: Store) -> None:
+    """Another word is refused, and nothing is stored."""
+    stored = store.incidents.add(known_diagnosis("a"))
+    with pytest.raises(OptionError, match="'maybe' is not a verdict"):
+        store.feedback.add(stored.id, "maybe", actor="ann")  # type: ignore[arg-type]
+    assert store.feedback.list_feedback() == []

@@ -121,6 +121,31 @@ def test_export_and_import(tmp_path: Path) -> None:
         assert sorted(again) == sorted(line for line in lines if '"type": "audit"' not in line)
 
 
+def test_empty_lines_of_an_export_are_passed_over(tmp_path: Path) -> None:
+    """An editor may add empty lines to an export."""
+    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+        lines = ["", *transfer.export_lines(store.connections), " \n"]
+        with pytest.raises(InputError, match="not an export"):
+            transfer.import_lines(other.connections, ["{}", *lines])
+        assert transfer.import_lines(other.connections, [*lines[1:], *lines[:1]])["incident"] == 23
+
+
+def test_retention_by_size_keeps_what_has_feedback(tmp_path: Path) -> None:
+    """Where only incidents with feedback are left, the file stays larger than asked."""
+    with filled(tmp_path / "a.db") as store:
+        done = maintenance.prune(store.connections, store.incidents, size=1)
+        assert [incident.wrong for incident in store.search.list_incidents()] == [1]
+        assert done.incidents == 22
+
+
+def test_a_check_of_a_store_that_may_not_be_written(tmp_path: Path) -> None:
+    """A store that is open for reading is checked too."""
+    with filled(tmp_path / "a.db") as store:
+        store.connections.execute("DELETE FROM page WHERE num = 3")
+    with Store.open(tmp_path / "a.db", read_only=True) as store:
+        assert "not in the full-text index" in "\n".join(maintenance.check_store(store.connections))
+
+
 def test_an_imported_incident_does_not_give_way_to_another_of_its_id(tmp_path: Path) -> None:
     """Two jobs whose ids begin alike are two incidents after an import too, and each keeps its own feedback."""
     jobs = [f"j-{'a' * 12}{letter * 52}" for letter in "bc"]

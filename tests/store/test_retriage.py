@@ -114,8 +114,10 @@ def test_an_unchanged_catalog_changes_nothing(tmp_path: Path) -> None:
     with Store.open(tmp_path / "triage.db") as store:
         for name in names:
             store.incidents.add(triage.ingest(samples / name / "job"))
-        done = retriage(store.connections, store.incidents, load(()))
+        progress: list[tuple[int, int]] = []
+        done = retriage(store.connections, store.incidents, load(()), progress=lambda *counts: progress.append(counts))
         assert (done.checked, done.changed) == (len(names), ())
+        assert progress == [(number, len(names)) for number in range(len(names))]
 
 
 def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path) -> None:

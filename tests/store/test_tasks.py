@@ -92,3 +92,12 @@ def test_a_released_task_counts_no_attempt(store: Store) -> None:
     store.tasks.release(claimed)
     task_now = store.tasks.get(task.id)
     assert (task_now.state, task_now.attempts, task_now.owner) == ("queued", 0, None)
+
+
+def test_a_cancelled_task_whose_process_is_gone_is_not_queued_again(store: Store) -> None:
+    """The request to cancel it is carried out by whoever finds it."""
+    task = store.tasks.add("test", {}, actor="a", now=0)
+    store.tasks.claim("one", now=2)
+    store.tasks.cancel(task.id, now=3)
+    store.tasks.requeue_orphans(5, now=20)
+    assert store.tasks.get(task.id).state == "cancelled"

@@ -75,10 +75,10 @@ def _find_lines(
     while size > stop:
         start = max(stop, size - _CHUNK)
         data = read(start, size - start)
-        first = data.find(b"\n", 0, -1) + 1 if start else 0  # the line that is cut here is read with the chunk before
-        places = {data.rfind(b"\n", 0, match.start()) + 1 for match in pattern.finditer(data, first)}
+        cut = (data.find(b"\n") + 1 or len(data)) if start else 0  # the line that is cut is read with the chunk before
+        places = {data.rfind(b"\n", 0, match.start()) + 1 for match in pattern.finditer(data, cut)}
         for place in sorted(places, reverse=True):
             line = data[place:].split(b"\n", 1)[0]
             if len(line) <= _LONGEST:
                 yield start + place, line
-        size = start + first if start > stop else stop
+        size = start + cut if start > stop and cut < len(data) else start
