@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from triage.evidence import extract_text
 
 DEEP = "Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f11 (most recent call first):\n"
@@ -69,3 +71,38 @@ def test_a_type_that_another_process_broke_is_no_failure() -> None:
     """`terminate called` without a type and a message says nothing: another process wrote into the line."""
     torn = "terminate called after throwing an instance of 'node1:412:412 [0] NCCL INFO group.cc:241 -> 1\n"
     assert [one.kind for one in extract_text(torn)] == ["message"]
+
+
+@pytest.mark.parametrize(
+    ("component", "log", "text"),
+    [
+        (
+            "Go",
+            "panic: send on closed channel\n\ngoroutine 7 [running]:\nmain.run(0x1)\n\t/src/a.go:70 +0xea\nstep 8\n",
+            "panic: send on closed channel\ngoroutine 7 [running]:\nmain.run(0x1)\n\t/src/a.go:70 +0xea",
+        ),
+        (
+            "Rust",
+            "thread 'main' panicked at src/plan.rs:88:17:\nshard 7 has no parts\nnote: run with `RUST_BACKTRACE=1`\n",
+            "thread 'main' panicked at src/plan.rs:88:17: shard 7 has no parts\nnote: run with `RUST_BACKTRACE=1`",
+        ),
+        (
+            "Rust",
+            "thread 'main' panicked at 'shard 7 has no parts', src/plan.rs:88:17\nstep 8\n",
+            "thread 'main' panicked at 'shard 7 has no parts', src/plan.rs:88:17",
+        ),
+    ],
+)
+def test_a_panic_is_an_uncaught_exception(component: str, log: str, text: str) -> None:
+    """Its message, then its stack, wherever it stands in a log."""
+    fact = next(fact for fact in extract_text(f"step 7\n{log}") if fact.kind == "terminate")
+    assert (fact.component, fact.text) == (component, text)
+
+
+@pytest.mark.parametrize(
+    ("behind", "kinds"), [("goroutine 1 [running]:", ["terminate"]), ("compilation terminated.", [])]
+)
+def test_a_fatal_error_is_one_of_go_with_its_goroutines(behind: str, kinds: list[str]) -> None:
+    """Compilers print the same words."""
+    facts = extract_text(f"fatal error: too many open files\n{behind}\n")
+    assert [fact.kind for fact in facts if fact.kind != "message"] == kinds

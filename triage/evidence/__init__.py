@@ -10,7 +10,7 @@ from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
 from triage.model.evidence import Block, Evidence, Origin
 from triage.ranks.log_wrappers import with_json_forms
-from triage.records import identity_lines, npu_lines, pairing_lines, ras_lines
+from triage.records import identity_lines, npu_lines, pairing_lines, panics, ras_lines
 from triage.stacks import beginnings
 
 EXTRACTORS: tuple[Extractor, ...] = (
@@ -77,6 +77,7 @@ TRIGGERS: tuple[str, ...] = (
     "HCCL_EXEC_TIMEOUT set by",
     *RESTART_TRIGGERS,
     *beginnings.TRIGGERS,
+    *panics.TRIGGERS,
     " short test summary info ",
     *ras_lines.TRIGGERS,
 )

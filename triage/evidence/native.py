@@ -1,4 +1,4 @@
-"""Native crashes as text: uncaught C++ exceptions, and what faulthandler prints (`Fatal Python error`)."""
+"""Native crashes as text: uncaught C++ exceptions, panics of Go and Rust, what faulthandler prints."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from triage.evidence.backtraces import crash_fields, find_crash
 from triage.evidence.exception_chains import FRAME
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, CrashDetail, Evidence
+from triage.records import panics
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,18}) in (?P<function>.+)')
 _SIGNALS = {
@@ -27,9 +28,11 @@ _MODULE = "torch/nn/modules/"
 
 
 def extract(block: Block) -> list[Evidence]:
-    """Return the C++ exception or the fatal Python error that the block is."""
+    """Return the C++ exception, the panic or the fatal Python error that the block is."""
     if block.form == "terminate":
         return _terminate(block)
+    if block.form == panics.FORM:
+        return _panic(block)
     if block.form == "fatal-python":
         return _fatal(block)
     return []
@@ -43,6 +46,17 @@ def _terminate(block: Block) -> list[Evidence]:
         return []  # another process wrote into the line, so that neither type nor message is left
     parts = {"type": kind[1] if kind else "", "what": what[1] if what else ""}
     return [make_evidence(block, "terminate", "C++", text, None, **parts, **_crash_point(block))]
+
+
+def _panic(block: Block) -> list[Evidence]:
+    """Return nothing for another program's `fatal error: `, behind which there are no stacks."""
+    first, *others = block.lines
+    if first.startswith("thread "):
+        text = "\n".join([f"{first} {others[0]}", *others[1:]] if first.endswith(":") and others else block.lines)
+        return [make_evidence(block, "terminate", "Rust", text)]
+    if first.startswith("fatal error: ") and not any(map(panics.GOROUTINE.match, others)):
+        return []
+    return [make_evidence(block, "terminate", "Go", "\n".join(line for line in block.lines if line.strip()))]
 
 
 def _fatal(block: Block) -> list[Evidence]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
-from triage.records import backtraces, headerless, pytests, ras_lines, tracebacks
+from triage.records import backtraces, headerless, panics, pytests, ras_lines, tracebacks
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
 from triage.records.later_progress import Sequel, read_sequel
 from triage.records.text import REACH, Line, Text
@@ -191,6 +191,10 @@ def _collect_backtrace(text: Text, first: Line) -> CollectedLines:
     return CollectedLines([*heading, *lines], next(stated, first))
 
 
+def _collect_panic(text: Text, first: Line) -> CollectedLines:
+    return CollectedLines(panics.collect(first, same_writer(text, first, gap=_GAP)), first)
+
+
 def _collect_pytest(text: Text, first: Line) -> CollectedLines:
     """Collect one block per failed test: the lines with its reason, far above, and its line of the summary."""
     writer = first.parsed.writer
@@ -234,6 +238,7 @@ FORMS: tuple[BlockForm, ...] = (
             400,
         ),
     ),
+    BlockForm(panics.FORM, panics.opens_panic, _collect_panic),
     BlockForm("nccl", _contains("NCCL WARN"), _collect_nccl),
     BlockForm(ras_lines.FORM, ras_lines.opens_report, _collect_ras),
     BlockForm("elastic", _matches("exitcode", r"\s*exitcode\s+: "), _collect_elastic_entry),
