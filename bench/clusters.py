@@ -22,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
+import curation  # noqa: E402
 import hard_clusters  # noqa: E402
 import table  # noqa: E402
 
@@ -142,10 +143,13 @@ def measure_hard_corpus(filters: Sequence[str], *, write: bool) -> None:
     """Print the misses of visible classes and the table of all methods; `write` puts it into docs/clustering.md."""
     from accuracy import run_all
 
-    rows = hard_clusters.measure_hard(run_all, filters)
+    rows, texts = hard_clusters.measure_hard(run_all, filters)
+    decisions = curation.measure_curation(texts)
     print(table.as_markdown(hard_clusters.HEAD, rows))
+    print(table.as_markdown(curation.HEAD, decisions))
     if write and not filters:
         table.write(ROOT / "docs" / "clustering.md", "hard", hard_clusters.HEAD, rows)
+        table.write(ROOT / "docs" / "clustering.md", "curation", curation.HEAD, decisions)
     print("BENCH", hard_clusters.bench_line(rows))
 
 

@@ -251,8 +251,11 @@ def recall_by_wording(outcomes: Sequence[HardOutcome], clusters: Sequence[str]) 
     )
 
 
-def measure_hard(run_all: Callable[..., list[HardOutcome]], filters: Sequence[str] = ()) -> list[tuple[str, ...]]:
-    """Return the rows of the table, after printing the misses of visible classes. `run_all` as in bench/accuracy.py.
+def measure_hard(
+    run_all: Callable[..., list[HardOutcome]], filters: Sequence[str] = ()
+) -> tuple[list[tuple[str, ...]], list[HardOutcome]]:
+    """Print the misses of visible classes; return the rows of the table, and all texts. `run_all` as in
+    bench/accuracy.py.
 
     `filters`: only classes whose names contain one.
     """
@@ -260,7 +263,7 @@ def measure_hard(run_all: Callable[..., list[HardOutcome]], filters: Sequence[st
     def is_chosen(label: str) -> bool:
         return not filters or any(part in label for part in filters)
 
-    rows = []
+    rows, texts = list[tuple[str, ...]](), list[HardOutcome]()
     for name, function, items in (
         ("texts", diagnose_text, [text for text in hard_texts(SEED) if is_chosen(text.label)]),
         ("jobs", diagnose_job, [plan for plan in hard_plans(SEED) if is_chosen(plan.fault)]),
@@ -276,4 +279,5 @@ def measure_hard(run_all: Callable[..., list[HardOutcome]], filters: Sequence[st
         )
         print(f"{name}: in one cluster are {recall_by_wording(outcomes, clusters)}")
         rows += more
-    return rows
+        texts = texts or outcomes
+    return rows, texts

@@ -51,12 +51,12 @@ def test_drift_joins_the_nearest() -> None:
         fingerprint(fact(text)) for text in ("SinkError: writer lost its lease", "SinkError: reader lost its lease")
     ]
     known_keys = [("u-1", known[0]), ("u-2", known[1])]
-    joined = RuleEngine().place(fingerprint(fact("SinkError: writer lost its lease, retrying")), known_keys, ())
+    joined = RuleEngine().place(fingerprint(fact("SinkError: writer lost its lease, retrying")), known_keys, (), {})
     assert (joined.how, joined.cluster, joined.joins) == ("nested", "u-1", ())
     assert "retrying" in joined.why[0]
     assert joined.runner_up is not None
     assert (joined.runner_up.cluster, joined.runner_up.only_there) == ("u-2", ("reader",))
-    assert RuleEngine().place(fingerprint(fact("SinkError: scanner lost its lease")), known_keys, ()).how == "new"
+    assert RuleEngine().place(fingerprint(fact("SinkError: scanner lost its lease")), known_keys, (), {}).how == "new"
 
 
 def test_a_third_does_not_join_what_is_kept_apart() -> None:
@@ -68,6 +68,6 @@ def test_a_third_does_not_join_what_is_kept_apart() -> None:
         for more in ("today", "remotely", "today remotely")
     )
     known_keys = [("u-1", one), ("u-2", other)]
-    assert len(RuleEngine().place(both, known_keys, ()).joins) == 1
-    apart = RuleEngine().place(both, known_keys, [frozenset((one.key, other.key))])
+    assert len(RuleEngine().place(both, known_keys, (), {}).joins) == 1
+    apart = RuleEngine().place(both, known_keys, [frozenset((one.key, other.key))], {})
     assert (apart.how, apart.joins) == ("nested", ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections import defaultdict
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.clusters.corpus import failures
 from tests.store.factories import NOW, make_job, unknown_diagnosis
 from triage.clusters import Clusters, fingerprint
 from triage.model.diagnosis import Diagnosis, Finding, Stats
-from triage.store import Store
+from triage.store import Store, cluster_links
 
 SHORT = ("SinkError: segment writer lost its lease today", "SinkError: segment writer lost its lease remotely")
 BOTH = "SinkError: segment writer lost its lease today remotely"
@@ -114,3 +115,42 @@ def groups(clusters: list[str], keys: list[str]) -> set[frozenset[str]]:
     for cluster, key in zip(clusters, keys, strict=True):
         keys_by_cluster[cluster].add(key)
     return {frozenset(held) for held in keys_by_cluster.values()}
+
+
+def test_a_merge_teaches_until_it_is_undone(tmp_path: Path) -> None:
+    """Words that a person made equal join later failures of other headlines; after the undo they do not."""
+    texts = [
+        f"SinkError: {colour} {rest}"
+        for rest in ("writer of the lane lost its lease", "cache of the page was evicted", "queue of the shard is full")
+        for colour in ("red", "blue")
+    ]
+    with Store.open(tmp_path / "a.db") as store:
+
+        def add(text: str) -> str:
+            cluster = f"u-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+            root = store.incidents.add(unknown_diagnosis(text, text, cluster)).diagnosis.root_cause
+            assert root is not None
+            assert root.cluster is not None
+            return store.clusters.find_id(root.cluster)
+
+        entry, _ = store.cluster_actions.merge([add(texts[0]), add(texts[1])], actor="ann")
+        pages = [add(text) for text in texts[2:4]]
+        assert pages[0] == pages[1]
+        assert "as ann merged such failures" in " ".join(store.clusters.list_reasons(pages[0]).values())
+        store.cluster_actions.undo(entry, actor="ann")
+        assert len({add(text) for text in texts[4:]}) == 2
+
+
+@pytest.mark.parametrize(
+    ("why", "actor"),
+    [
+        ("merged by ann", "ann"),
+        ("moved by bob; new key of 12 by version 9 of the rules", "bob"),
+        ("moved back", ""),
+        ("merged automatically with key 12", ""),
+        ("new", ""),
+    ],
+)
+def test_who_put_a_key_into_its_cluster(why: str, actor: str) -> None:
+    """Only a person is named."""
+    assert cluster_links.read_actor(why) == actor

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,7 +31,11 @@ class WordEngine:
         )
 
     def place(
-        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+        self,
+        new: Fingerprint,
+        known: Sequence[tuple[str, Fingerprint]],
+        apart: Collection[frozenset[str]],
+        moved: Mapping[str, str],
     ) -> Assignment:
         mine = set(new.headline.split())
         for cluster, other in known:

@@ -121,6 +121,21 @@ def test_export_and_import(tmp_path: Path) -> None:
         assert sorted(again) == sorted(line for line in lines if '"type": "audit"' not in line)
 
 
+def test_a_merged_cluster_may_stand_before_the_one_that_stays(tmp_path: Path) -> None:
+    """The order of an export is that of the rows; a cluster without the one that it was merged into is refused."""
+    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+        lines = list(transfer.export_lines(store.connections))
+        clusters = [line for line in lines if '"type": "cluster"' in line]
+        rest = [line for line in lines if line not in clusters]
+        merged = next(line for line in clusters if '"redirect": "u-aaaaaa"' in line)
+        without_target = [rest[0], merged]
+        with pytest.raises(InputError, match="points to one that the export lacks"):
+            transfer.import_lines(other.connections, without_target)
+        clusters.sort(key=lambda line: line != merged)
+        transfer.import_lines(other.connections, [*rest[:2], *clusters, *rest[2:]])
+        assert other.clusters.find_id("u-bbbbbb") == "u-aaaaaa"
+
+
 def test_empty_lines_of_an_export_are_passed_over(tmp_path: Path) -> None:
     """An editor may add empty lines to an export."""
     with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:

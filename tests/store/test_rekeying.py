@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,9 +41,13 @@ class NewerEngine:
         return one(finding.evidence[0])
 
     def place(
-        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+        self,
+        new: Fingerprint,
+        known: Sequence[tuple[str, Fingerprint]],
+        apart: Collection[frozenset[str]],
+        moved: Mapping[str, str],
     ) -> Assignment:
-        return RuleEngine().place(new, known, apart)
+        return RuleEngine().place(new, known, apart, moved)
 
 
 TEXTS = (
@@ -85,6 +89,17 @@ def test_ids_stay_and_conflicts_are_reported(path: Path) -> None:
         store.cluster_actions.split("u-cccccc", [done.divergences[0].split("--key ")[1].split("`")[0]], actor="ann")
         solved = store.clusters.rekey(actor="ann")
         assert (solved.collisions, solved.divergences) == ((), ())
+
+
+def test_new_keys_remember_who_merged_the_old_ones(path: Path) -> None:
+    """What a person decided teaches later failures under new rules too; what the program decided says so."""
+    with Store.open(path) as store:
+        store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
+    with Store.open(path, engine=NewerEngine()) as store:
+        store.clusters.rekey(actor="bob")
+        reasons = store.clusters.list_reasons("u-aaaaaa").values()
+        assert any(why.startswith("merged by ann; new key of ") for why in reasons)
+        assert all("ann" not in why for why in store.clusters.list_reasons("u-cccccc").values())
 
 
 def test_a_rejected_collision_is_not_reported_again(path: Path) -> None:

@@ -8,17 +8,17 @@ in which failures arrive changes nothing.
 
 from __future__ import annotations
 
-import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
-from triage.clusters.fingerprint import cluster_id, headline_words, message_words
+from triage.clusters.fingerprint import cluster_id
+from triage.clusters.known_key import LEAST_SHARED, KnownKey, overlap
+from triage.clusters.lessons import Lesson, Lessons, without
 from triage.clusters.model import Assignment, NearestCluster
 from triage.clusters.rules import Rules, load_rules
 from triage.model.diagnosis import Fingerprint
 
-_LEAST_SHARED = 3
 _LEAST_OVERLAP = 0.6
 # Four words and more are rarely shared by chance: a release may add a sentence.
 _MANY_SHARED, _LEAST_OVERLAP_OF_MANY = 4, 0.35
@@ -26,43 +26,18 @@ _MANY_SHARED, _LEAST_OVERLAP_OF_MANY = 4, 0.35
 _CLAUSE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class KnownKey:
-    """A key of a cluster, with the words of its headline, and of these the words of the message without the class of
-    the exception; without an anchor it has none.
+class Clusters:
+    """The known keys, by guard and words.
+
+    `vetoes` are pairs of keys that people marked as different, `moved` has by key who put it into its cluster.
     """
 
-    cluster: str
-    key: str
-    guard: str
-    terms: frozenset[str]
-    message: frozenset[str]
-
-    @staticmethod
-    def of(cluster: str, fingerprint: Fingerprint) -> KnownKey:
-        """Return the key that a fingerprint gives a cluster."""
-        terms, message = _split_words(fingerprint.headline) if fingerprint.anchored else (frozenset(), frozenset())
-        return KnownKey(cluster, fingerprint.key, fingerprint.guard, terms, message)
-
-    @property
-    def rarest(self) -> str:
-        """A word that few headlines hold: long ones are rare. Any fixed order is correct."""
-        terms = self.message if len(self.message) >= _LEAST_SHARED else self.terms
-        return max(terms, key=lambda term: (len(term), term))
-
-
-@functools.lru_cache(maxsize=1 << 16)
-def _split_words(headline: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the words of a headline, and those of its message. A store asks for the same ones with every new key."""
-    terms = headline_words(headline)
-    return terms, message_words(headline, terms)
-
-
-class Clusters:
-    """The known keys, by guard and words. `vetoes` are pairs of keys that people marked as different."""
-
     def __init__(
-        self, known: Iterable[KnownKey] = (), vetoes: Iterable[frozenset[str]] = (), by: Rules | None = None
+        self,
+        known: Iterable[KnownKey] = (),
+        vetoes: Iterable[frozenset[str]] = (),
+        by: Rules | None = None,
+        moved: Mapping[str, str] | None = None,
     ) -> None:
         self._rules = by or load_rules()
         self._vetoes = frozenset(vetoes)
@@ -79,6 +54,7 @@ class Clusters:
         self._redirects: dict[str, str] = {}
         for entry in known:
             self._add(entry)
+        self._lessons = Lessons(tuple(self._by_key.values()), moved or {}, self._vetoes)
 
     def assign(self, fingerprint: Fingerprint) -> Assignment:
         """Return the cluster of a failure, and remember it. Equal input in any order gives the same clusters."""
@@ -93,11 +69,17 @@ class Clusters:
                 new.cluster, "unanchored", ("no line says what happened, so it is not merged automatically",)
             )
         nested = self._nested(new)
+        if not nested and (taught := self._find_taught(new)) is not None:
+            lesson, entry = taught
+            cluster = self.resolve(entry.cluster)
+            nearest = self._nearest[new.key] = self._near(new, (cluster,))
+            self._add(replace(new, cluster=cluster))
+            return Assignment(cluster, "taught", (_why_taught(lesson, entry),), runner_up=nearest)
         if not nested:
             nearest = self._nearest[new.key] = self._near(new, ())
             self._add(new)
             return Assignment(new.cluster, "new", (_why_new(nearest),), runner_up=nearest)
-        best = max(nested, key=lambda entry: (_overlap(entry.terms, new.terms), entry.key))
+        best = max(nested, key=lambda entry: (overlap(entry.terms, new.terms), entry.key))
         cluster = self.resolve(best.cluster)
         joins = self._joined(cluster, sorted({self.resolve(entry.cluster) for entry in nested} - {cluster}))
         nearest = self._nearest[new.key] = self._near(new, (cluster, *joins))
@@ -146,18 +128,38 @@ class Clusters:
         return [
             self._by_key[key]
             for key in sorted(fewer.union(more))
-            if self._same(new, self._by_key[key]) and frozenset((key, new.key)) not in self._vetoes
+            if self._same(new, self._by_key[key]) and not self._are_apart(new, self._by_key[key])
         ]
+
+    def _are_apart(self, new: KnownKey, known: KnownKey) -> bool:
+        """Whether a person keeps the two keys apart, or two others with the same difference."""
+        return frozenset((known.key, new.key)) in self._vetoes or self._lessons.separate(new, known)
+
+    def _find_taught(self, new: KnownKey) -> tuple[Lesson, KnownKey] | None:
+        """Return the nearest key that is the same where words mean the same that a person made equal."""
+        found = [
+            (overlap(rest.terms, known.terms), key, lesson)
+            for lesson, rest in self._lessons.apply(new)
+            for key in sorted(self._holds.get((new.guard, min(lesson.there)), ()))
+            if lesson.there <= (known := self._by_key[key]).terms
+            and lesson.here.isdisjoint(known.terms)
+            and self._same(rest, without(known, lesson.there))
+            and not self._are_apart(new, known)
+        ]
+        if not found:
+            return None
+        _, key, lesson = max(found, key=lambda one: one[:2])
+        return lesson, self._by_key[key]
 
     def _same(self, new: KnownKey, known: KnownKey) -> bool:
         one, other = new.terms, known.terms
-        if min(len(new.message), len(known.message)) >= _LEAST_SHARED:  # the messages say enough without the class
+        if min(len(new.message), len(known.message)) >= LEAST_SHARED:  # the messages say enough without the class
             one, other = new.message, known.message
         shared, more = one & other, one ^ other
-        if not (one <= other or other <= one) or len(shared) < _LEAST_SHARED:
+        if not (one <= other or other <= one) or len(shared) < LEAST_SHARED:
             return False
         least = _LEAST_OVERLAP if len(shared) < _MANY_SHARED else _LEAST_OVERLAP_OF_MANY
-        return _overlap(one, other) >= least and (len(more) > _CLAUSE or not more & self._rules.turning)
+        return overlap(one, other) >= least and (len(more) > _CLAUSE or not more & self._rules.turning)
 
     def _near(self, new: KnownKey, chosen: Collection[str]) -> NearestCluster | None:
         """Return the cluster under the same guard that shares most words, without the chosen ones."""
@@ -166,7 +168,7 @@ class Clusters:
             keys = {key for key in keys if self.resolve(self._by_key[key].cluster) not in chosen}
         if not keys:
             return None
-        score, key = max((round(_overlap(self._by_key[key].terms, new.terms), 3), key) for key in keys)
+        score, key = max((round(overlap(self._by_key[key].terms, new.terms), 3), key) for key in keys)
         return compare_words(self.resolve(self._by_key[key].cluster), score, new.terms, self._by_key[key].terms)
 
 
@@ -179,14 +181,17 @@ def compare_words(cluster: str, score: float, here: frozenset[str], there: froze
     return NearestCluster(cluster, score, tuple(sorted(here - there)), tuple(sorted(there - here)))
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (len(one | other) or 1)
-
-
 def _why_nested(new: KnownKey, known: KnownKey) -> str:
     own_terms = (("it also has", new.terms - known.terms), ("it lacks", known.terms - new.terms))
     differences = [f"{phrase}: {', '.join(sorted(terms))}" for phrase, terms in own_terms if terms]
     return f"merged automatically with key {known.key}; {'; '.join(differences) or 'the words are the same'}"
+
+
+def _why_taught(lesson: Lesson, known: KnownKey) -> str:
+    here, there = (", ".join(sorted(words)) for words in (lesson.here, lesson.there))
+    return (
+        f"merged automatically with key {known.key}, as {lesson.actor} merged such failures: here {here}, there {there}"
+    )
 
 
 def _why_new(near: NearestCluster | None) -> str:

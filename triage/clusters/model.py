@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal["exact", "nested", "new", "unanchored"]
+How = Literal["exact", "nested", "taught", "new", "unanchored"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from triage.clusters.assign import Clusters, KnownKey
+from triage.clusters.assign import Clusters
 from triage.clusters.fingerprint import fingerprint
+from triage.clusters.known_key import KnownKey
 from triage.clusters.model import Assignment
 from triage.clusters.rules import load_rules
 from triage.model.diagnosis import Finding, Fingerprint
@@ -28,18 +29,28 @@ class RuleEngine:
         return max(zip(finding.evidence, prints, strict=True), key=_weigh)[1]
 
     def place(
-        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+        self,
+        new: Fingerprint,
+        known: Sequence[tuple[str, Fingerprint]],
+        apart: Collection[frozenset[str]],
+        moved: Mapping[str, str],
     ) -> Assignment:
         """Return the cluster of a new fingerprint, and the clusters that it shows to be the same.
 
-        `known` are (cluster, fingerprint), `apart` pairs of keys that people keep apart.
+        `known` are (cluster, fingerprint), `apart` pairs of keys that people keep apart, `moved` has by key who put it
+        into its cluster.
         """
         terms = KnownKey.of("", new).terms
-        vetoed = frozenset[str]().union(*apart)
+        decided = frozenset[str]().union(*apart)
+        taught = {cluster for cluster, each in known if each.key in moved} if moved else set[str]()
         entries = (KnownKey.of(cluster, each) for cluster, each in known)
-        # Keys without a common word can neither be joined nor be near; those that people keep apart always count.
-        near = (one for one in entries if not terms.isdisjoint(one.terms) or one.key in vetoed or one.key == new.key)
-        return Clusters(near, apart).assign(new)
+        # Keys without a common word can neither be joined nor be near; those about which people decided always count.
+        near = (
+            one
+            for one in entries
+            if not terms.isdisjoint(one.terms) or one.key in decided or one.cluster in taught or one.key == new.key
+        )
+        return Clusters(near, apart, moved=moved).assign(new)
 
 
 def _weigh(pair: tuple[Evidence, Fingerprint]) -> tuple[bool, bool, bool]:

@@ -50,7 +50,7 @@ class ClusterActions:
         with self._db.write() as db:
             before = cluster_links.snapshot(db, ids)
             keys = cluster_links.list_keys(db, ids)
-            oldest, rows = cluster_links.merge_into_oldest(db, ids, f"merged by {actor}")
+            oldest, rows = cluster_links.merge_into_oldest(db, ids, f"{cluster_links.MERGED}{actor}")
             name = next((row["name"] for row in rows if row["name"]), None)
             db.execute(
                 "UPDATE cluster SET name = ?, state = CASE WHEN state = 'open' "
@@ -180,7 +180,7 @@ class ClusterActions:
     def _move(self, db: sqlite3.Connection, keys: Iterable[str], cluster: str, actor: str) -> None:
         db.executemany(
             "UPDATE cluster_key SET cluster = ?, why = ? WHERE key = ?",
-            [(cluster, f"moved by {actor}", key) for key in keys],
+            [(cluster, f"{cluster_links.MOVED}{actor}", key) for key in keys],
         )
 
     def _write_entry(

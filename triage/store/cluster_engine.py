@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from triage.clusters.model import Assignment
@@ -20,10 +20,14 @@ class ClusterEngine(Protocol):
         """Return the fingerprint of an unknown failure; None for one that gets no cluster."""
 
     def place(
-        self, new: Fingerprint, known: Sequence[tuple[str, Fingerprint]], apart: Collection[frozenset[str]]
+        self,
+        new: Fingerprint,
+        known: Sequence[tuple[str, Fingerprint]],
+        apart: Collection[frozenset[str]],
+        moved: Mapping[str, str],
     ) -> Assignment:
         """Return the cluster of a new fingerprint among `known` (cluster, fingerprint) pairs with the same guard.
 
-        The cluster counts when the result is `nested`; `joins` are clusters that it shows to be the same. `apart` are
-        pairs of keys that a person separated.
+        The cluster counts when the result is `nested` or `taught`; `joins` are clusters that it shows to be the same.
+        `apart` are pairs of keys that a person separated, `moved` has by key the person who put it into its cluster.
         """

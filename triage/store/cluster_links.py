@@ -16,6 +16,8 @@ from triage.model.diagnosis import Fingerprint
 from triage.store import audit, codec
 
 PROGRAM_ACTOR = "triage"  # the actor of automatic actions
+MERGED, MOVED = "merged by ", "moved by "
+"""How the reason begins why a key is in its cluster, if a person put it there. Behind it stands the person."""
 Pair = tuple[str, str]
 
 
@@ -51,6 +53,11 @@ def restore(db: sqlite3.Connection, before: Mapping[str, Any]) -> None:
         db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, made))
     db.executemany("DELETE FROM apart WHERE one = ? AND other = ?", before.get("pairs", ()))
     db.executemany("INSERT OR IGNORE INTO apart VALUES (?, ?, ?, ?)", before.get("apart", ()))
+
+
+def read_actor(why: str) -> str:
+    """Return the person who put a key into its cluster, "" where the program did."""
+    return next((why.removeprefix(start).partition(";")[0] for start in (MERGED, MOVED) if why.startswith(start)), "")
 
 
 def list_keys(db: sqlite3.Connection, ids: Iterable[str]) -> list[str]:

@@ -131,7 +131,10 @@ def _oldest_first(db: sqlite3.Connection, upgrade: Upgrade) -> list[tuple[str, F
 
 
 def _add(db: sqlite3.Connection, key: str, cluster: str, print_: Fingerprint, old: str, when: float) -> None:
-    cluster_links.add_key(db, key, print_, cluster, f"new key of {old} by version {print_.version} of the rules", when)
+    why = db.execute("SELECT why FROM cluster_key WHERE key = ?", (old,)).fetchone()["why"]
+    by_person = f"{why}; " if cluster_links.read_actor(why) else ""
+    why = f"{by_person}new key of {old} by version {print_.version} of the rules"
+    cluster_links.add_key(db, key, print_, cluster, why, when)
     db.execute(
         "UPDATE cluster_key SET first_seen = o.first_seen, last_seen = o.last_seen, ranks = o.ranks, last_path = "
         "o.last_path FROM (SELECT * FROM cluster_key WHERE key = ?) AS o WHERE cluster_key.key = ?",

@@ -23,6 +23,7 @@ FORMAT = "triage.store/1"
 _PLAIN = ("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart")
 _AFTER = ("feedback", "history")
 _PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
+_HINT = "give a file that `triage db export` wrote, by this version or an older one"
 _MINE = {"num", "incident"}
 _BAD_LINE = (ValueError, KeyError, TypeError, AttributeError, sqlite3.IntegrityError, sqlite3.OperationalError)
 
@@ -60,6 +61,7 @@ def import_lines(connections: Connections, lines: Iterable[str], *, name: str = 
     Raises InputError for other files.
     """
     added: dict[str, int] = {}
+    redirects: list[tuple[str, str]] = []  # a merged cluster may stand before the one that it was merged into
     with connections.write() as db:
         for number, text in enumerate(lines, 1):
             if not text.strip():
@@ -69,14 +71,19 @@ def import_lines(connections: Connections, lines: Iterable[str], *, name: str = 
                 kind = item.pop("type")
                 if number == 1 and (kind != "head" or item.get("format") != FORMAT):
                     raise ValueError(f"the first line is not a head of the format {FORMAT}")
+                redirect = item.pop("redirect", None) if kind == "cluster" else None
                 new = _READERS[kind](db, item) if kind in _READERS else 0
             except _BAD_LINE as error:
-                hint = "give a file that `triage db export` wrote, by this version or an older one"
-                raise InputError(
-                    f"this is not an export of a store: {error!r}", hint=hint, path=name, line=number
-                ) from None
+                message = f"this is not an export of a store: {error!r}"
+                raise InputError(message, hint=_HINT, path=name, line=number) from None
+            if new and redirect is not None:
+                redirects.append((redirect, item["id"]))
             if new:
                 added[kind] = added.get(kind, 0) + new
+        try:
+            db.executemany("UPDATE cluster SET redirect = ? WHERE id = ?", redirects)
+        except sqlite3.IntegrityError:
+            raise InputError("a merged cluster points to one that the export lacks", hint=_HINT, path=name) from None
     return added
 
 
