@@ -38,10 +38,10 @@ def measure_curation(outcomes: Sequence[HardOutcome]) -> list[tuple[str, ...]]:
     ways = [_count_later(shuffled, merges=merges, lessons=lessons) for merges, lessons in ((0, 0), (1, 0), (1, 1))]
     rows = []
     for is_held_out in (False, True):
-        found, mates, right, shown = suggested[is_held_out]
+        hits, mates, right, shown = suggested[is_held_out]
         later = (f"{each[is_held_out, True]} of {each[is_held_out, True] + each[is_held_out, False]}" for each in ways)
         name = "held out" if is_held_out else "visible"
-        rows.append((name, str(mates), f"{found} of {mates}", f"{right} of {shown}", *later))
+        rows.append((name, str(mates), f"{hits} of {mates}", f"{right} of {shown}", *later))
     return rows
 
 

@@ -68,21 +68,22 @@ def test_words_that_separate_headlines_tell_later_ones_apart() -> None:
     assert place(f"{BLUE} today", known, apart=(RED, f"{RED} remotely")).cluster == "u-3"
 
 
-@pytest.mark.parametrize(("words", "is_taught"), [("one two red", True), ("one two three red", False)])
-def test_more_than_three_words_are_another_sentence(words: str, is_taught: bool) -> None:
+@pytest.mark.parametrize(("colour", "is_taught"), [("one two red", True), ("one two three red", False)])
+def test_more_than_three_words_are_another_sentence(colour: str, is_taught: bool) -> None:
     """Of two sentences no word stands for another."""
     known = [
-        KnownKey.of("u-1", print_of(f"SinkError: {each} writer of the lane lost its lease")) for each in (words, "blue")
+        KnownKey.of("u-1", print_of(f"SinkError: {each} writer of the lane lost its lease"))
+        for each in (colour, "blue")
     ]
     lessons = Lessons(known, {known[0].key: "ann"}, ())
-    new = KnownKey.of("", print_of(f"SinkError: {words} cache of the page was evicted"))
+    new = KnownKey.of("", print_of(f"SinkError: {colour} cache of the page was evicted"))
     assert bool(list(lessons.apply(new))) is is_taught
 
 
 @pytest.mark.parametrize(("text", "is_lesson"), [("lane lost lease", True), ("lane lost", False)])
 def test_three_words_must_be_the_same(text: str, is_lesson: bool) -> None:
     """Two short headlines may be merged for a reason that no word shows."""
-    known = [KnownKey("u-1", word, "", frozenset((*text.split(), word)), frozenset()) for word in ("red", "blue")]
+    known = [KnownKey("u-1", key, "", frozenset((*text.split(), key)), frozenset()) for key in ("red", "blue")]
     new = KnownKey("", "n", "", frozenset(("red", "page")), frozenset())
     assert bool(list(Lessons(known, {"red": "ann"}, ()).apply(new))) is is_lesson
 

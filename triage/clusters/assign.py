@@ -137,7 +137,7 @@ class Clusters:
 
     def _find_taught(self, new: KnownKey) -> tuple[Lesson, KnownKey] | None:
         """Return the nearest key that is the same where words mean the same that a person made equal."""
-        found = [
+        alike = [
             (overlap(rest.terms, known.terms), key, lesson)
             for lesson, rest in self._lessons.apply(new)
             for key in sorted(self._holds.get((new.guard, min(lesson.there)), ()))
@@ -146,9 +146,9 @@ class Clusters:
             and self._same(rest, without(known, lesson.there))
             and not self._are_apart(new, known)
         ]
-        if not found:
+        if not alike:
             return None
-        _, key, lesson = max(found, key=lambda one: one[:2])
+        _, key, lesson = max(alike, key=lambda one: one[:2])
         return lesson, self._by_key[key]
 
     def _same(self, new: KnownKey, known: KnownKey) -> bool:
@@ -188,7 +188,7 @@ def _why_nested(new: KnownKey, known: KnownKey) -> str:
 
 
 def _why_taught(lesson: Lesson, known: KnownKey) -> str:
-    here, there = (", ".join(sorted(words)) for words in (lesson.here, lesson.there))
+    here, there = (", ".join(sorted(terms)) for terms in (lesson.here, lesson.there))
     return (
         f"merged automatically with key {known.key}, as {lesson.actor} merged such failures: here {here}, there {there}"
     )

@@ -53,9 +53,9 @@ class Lessons:
                 yield lesson, without(new, lesson.here)
 
 
-def without(key: KnownKey, words: frozenset[str]) -> KnownKey:
+def without(key: KnownKey, terms: frozenset[str]) -> KnownKey:
     """Return the key without these words."""
-    return replace(key, terms=key.terms - words, message=key.message - words)
+    return replace(key, terms=key.terms - terms, message=key.message - terms)
 
 
 def _find_mates(known: Sequence[KnownKey], moved: Mapping[str, str]) -> Iterator[tuple[KnownKey, KnownKey, str]]:
