@@ -71,10 +71,8 @@ def test_words_that_separate_headlines_tell_later_ones_apart() -> None:
 @pytest.mark.parametrize(("colour", "is_taught"), [("one two red", True), ("one two three red", False)])
 def test_more_than_three_words_are_another_sentence(colour: str, is_taught: bool) -> None:
     """Of two sentences no word stands for another."""
-    known = [
-        KnownKey.of("u-1", print_of(f"SinkError: {each} writer of the lane lost its lease"))
-        for each in (colour, "blue")
-    ]
+    texts = (f"SinkError: {each} writer of the lane lost its lease" for each in (colour, "blue"))
+    known = [KnownKey.of("u-1", print_of(text)) for text in texts]
     lessons = Lessons(known, {known[0].key: "ann"}, ())
     new = KnownKey.of("", print_of(f"SinkError: {colour} cache of the page was evicted"))
     assert bool(list(lessons.apply(new))) is is_taught
