@@ -125,3 +125,10 @@ def test_deepspeed_wrote_an_overflow_under_its_first_name_too(name: str) -> None
         "Attempted loss scale: 1, reducing to 1\n"
     )
     assert fact.component == "deepspeed"
+
+
+@pytest.mark.parametrize(("before", "text"), [("", "disk quota exceeded"), ("step 7\n", "# disk quota exceeded")])
+def test_a_heading_is_the_title_of_a_post(before: str, text: str) -> None:
+    """What begins a text behind `# ` is its title in Markdown; further down it is a comment."""
+    *_, fact = extract_text(f"{before}# disk quota exceeded\n")
+    assert fact.text == text

@@ -237,3 +237,12 @@ def test_a_long_line_is_shown_around_three_literals() -> None:
     shown = line.showing(literals)
     assert shown is not None
     assert [literal in shown.raw for literal in literals] == [True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("pasted", "read"),
+    [("File “/w/a.py”, line 3, in f", 'File "/w/a.py", line 3, in f'), ("the file “a.py”", "the file “a.py”")],
+)
+def test_a_frame_with_the_quotes_of_a_word_processor(pasted: str, read: str) -> None:
+    """A pasted frame of a traceback is one; other texts keep their quotes."""
+    assert Line(0, pasted.encode(), 2026).raw == read

@@ -33,6 +33,7 @@ LONGEST = 1 << 14
 REACH = 1 << 19
 _RETURN = lazy_re(rb"\r")
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
+_STRAIGHT = str.maketrans("“”", '""')
 _LEFT_OUT = " … ".encode()
 _START_BYTES, _AROUND_BYTES = 1 << 8, 1 << 11
 
@@ -314,4 +315,5 @@ def _decode(data: bytes) -> str:
         half = LONGEST // 2
         data = data[:half] + _LEFT_OUT + data[-half:]
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
+    text = text.translate(_STRAIGHT) if "File “" in text else text  # a word processor's quotes in a pasted traceback
     return strip_colours(text)

@@ -52,6 +52,22 @@ def test_healthy_lines_have_no_form(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "announces"),
+    [
+        ('But when I run "python3 main.py" the following error occurs.', True),
+        ("I get the following error when I start it:", True),
+        ("We see these failures after an hour of training:", True),
+        ("The following error occurred: the queue is corrupted", False),
+        ("I get this error: queue is corrupted", False),
+        ("We failed to open the queue:", False),
+    ],
+)
+def test_a_sentence_that_announces_an_error_is_none(line: str, announces: bool) -> None:
+    """What it announces stands behind it: in the next lines, or behind its own colon."""
+    assert (classify(line) is UNLIKE) is announces
+
+
+@pytest.mark.parametrize(
     ("line", "is_status"),
     [
         ("srun: error: node7: task 3: Exited with exit code 1", True),

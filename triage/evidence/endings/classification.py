@@ -47,6 +47,11 @@ _ONLY_STATUS = lazy_re(
     r"(?:code|status)(?: ?[=:])? ?-?0{0,2}[1-9]\d{0,9}\W{0,3}$|failed \(exitcode: -?\d{1,10}\) local_rank: \d|"
     r"\*{3} (?:STEP|JOB) \S{1,40} ON \S{1,200} CANCELLED AT )"
 )
+# A sentence that announces what is quoted behind it: `I get the following error when I start it:`.
+_ANNOUNCES = lazy_re(
+    r"(?i:\b(?:following|below) (?:error|exception|log|message|output|traceback|warning)s?\b[^:]{0,80}[:.]?$)|"
+    r"\b(?:I|[Ww]e) (?:get|got|see|saw|have|had|am getting|run|ran|encounter(?:ed)?|face) [^:]{1,160}:$"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,7 @@ def classify(text: str, level: str = "") -> LineForm:
     Many ranks print the same lines, so results are cached.
     """
     line = strip_box(text[:LONGEST_LINE])
-    if not any(map(str.isalnum, line)) or _NOISE.search(line):
+    if not any(map(str.isalnum, line)) or _NOISE.search(line) or _ANNOUNCES.search(line):
         return UNLIKE
     if _ONLY_STATUS.match(line):
         return _ENDED
