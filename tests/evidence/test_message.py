@@ -127,8 +127,15 @@ def test_deepspeed_wrote_an_overflow_under_its_first_name_too(name: str) -> None
     assert fact.component == "deepspeed"
 
 
-@pytest.mark.parametrize(("before", "text"), [("", "disk quota exceeded"), ("step 7\n", "# disk quota exceeded")])
-def test_a_heading_is_the_title_of_a_post(before: str, text: str) -> None:
-    """What begins a text behind `# ` is its title in Markdown; further down it is a comment."""
-    *_, fact = extract_text(f"{before}# disk quota exceeded\n")
-    assert fact.text == text
+@pytest.mark.parametrize(
+    ("log", "text"),
+    [
+        ("# disk quota exceeded\n\nHello,\n", "disk quota exceeded"),
+        ("# disk quota exceeded\nset -e\n", "# disk quota exceeded"),
+        ("# disk quota exceeded\n", "# disk quota exceeded"),
+        ("\n# disk quota exceeded\n\n", "# disk quota exceeded"),
+    ],
+)
+def test_a_heading_is_the_title_of_a_post(log: str, text: str) -> None:
+    """What begins a text behind `# `, before an empty line, is its title in Markdown; others are comments."""
+    assert extract_text(log)[0].text == text

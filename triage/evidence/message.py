@@ -68,7 +68,6 @@ _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d{1,18})")
 def extract(block: Block) -> list[Evidence]:
     """Return the block as one message; no block is refused."""
     text = "\n".join(block.lines) if block.form != "nccl" else block.lines[0]
-    text = text.removeprefix("# ") if not block.offset else text  # the title of a post is a heading, not a comment
     component, kind = next(
         ((name, kind) for name, kind, pattern in COMPONENTS if pattern.search(text)), ("app", "message")
     )

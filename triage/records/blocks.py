@@ -369,6 +369,8 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
     if not has_own_time:
         origin = dataclasses.replace(origin, time=_time_before(text, first))
     lines = tuple(line.parsed.text for line in collected.lines)
+    if not first.offset and _is_title(text, first):
+        lines = (lines[0].removeprefix("# "), *lines[1:])
     caught = is_traceback and not is_logged_as_error and tracebacks.is_caught(lines)
     sequel = read_sequel(text, collected.lines, origin, first.parsed.writer, caught) if is_traceback else Sequel()
     return Block(
@@ -387,6 +389,12 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         ends_writer=sequel.ends_writer,
         caught=caught,
     )
+
+
+def _is_title(text: Text, first: Line) -> bool:
+    """Whether the first line of a source is the heading of a post in Markdown, and no comment of a program."""
+    behind = next((line for line in text.lines_from(first.end, REACH) if line.offset > first.offset), None)
+    return first.raw.startswith("# ") and behind is not None and not behind.raw.strip()
 
 
 def _line_before(text: Text, first: Line) -> tuple[Line | None, bool]:
