@@ -225,6 +225,19 @@ def test_transfers_without_their_other_half(operations: Sequence[str], expected:
     assert conclude(facts, 3) == expected
 
 
+@pytest.mark.parametrize(("kind", "is_inferred"), [("flight", False), ("stack", True)])
+def test_a_dump_knows_who_waits_for_whom(kind: str, is_inferred: bool) -> None:
+    """Where a flight dump says who is at fault, transfers without partners and rings of lines add nobody."""
+    known = fact(
+        "rank 1 waits for rank 3, which waits for rank 1",
+        1,
+        kind="inference",
+        detail=InferenceDetail("p2p-mismatch", "measured", kind),
+    )
+    facts = [timed_out(0, op="RECV", seq=3), timed_out(1, op="ALLREDUCE", seq=8), known]
+    assert bool(open_calls(context_of(facts, 2))) is is_inferred
+
+
 def test_a_transfer_of_two_sizes() -> None:
     """The only sender and the only receiver."""
     facts = [timed_out(0, op="SEND"), timed_out(1, op="RECV", numel=32)]

@@ -16,6 +16,7 @@ from triage.diagnose.open_calls import Call, CallKey, find_job_calls, read_job_p
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import Group, GroupProgress, Progress
 from triage.evidence.inference import make_inferences, may_end_early
+from triage.model.details import InferenceDetail
 from triage.model.evidence import Evidence
 
 # Numbers so many times apart are rather those of two groups, where the lines do not name the group.
@@ -76,6 +77,8 @@ def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -
         return conclusion
     if context.all_ranks - progress.first_open.keys():
         return None  # the rules about silent ranks know more
+    if _has_dump(context):
+        return None
     if progress.members:
         return _find_ring(progress, calls)
     if transfers := [call for call in calls if call.is_transfer]:
@@ -269,6 +272,13 @@ def _conclude_enqueued(
     uncertainty = "a rank may enqueue more or less before it waits, without a fault"
     rule = "lagging-rank" if behind else "extra-collective"
     return _Conclusion(rule, odd, text, entries[min(odd)].fact, uncertainty)
+
+
+def _has_dump(context: RuleContext) -> bool:
+    """Whether a flight dump shows who is at fault: it has what each rank waits for, also the partners of transfers."""
+    return any(
+        isinstance(one.detail, InferenceDetail) and one.detail.evidence_kind == "flight" for one in context.facts
+    )
 
 
 def _compare_transfers(transfers: Sequence[Call]) -> _Conclusion | None:
