@@ -37,7 +37,8 @@ _NO_CAUSE = ("unknown", "symptoms", "inconclusive")
 class PublicCase:
     """One thread: `accepted` and `acceptable` are ids, `unknown` or `symptoms`, joined by commas.
 
-    So is `answer`: a report of symptoms only has all three, `unknown`, `symptoms` and the symptom that it lists first.
+    So is `answer`: a report of symptoms only has all three, `unknown`, `symptoms` and the symptom that it lists first; a
+    symptom at the root has `symptoms` and its id.
     """
 
     address: str
@@ -125,6 +126,8 @@ def _answer(diagnosis: triage.Diagnosis) -> str:
     symptoms = [one.signature for one in diagnosis.findings if one.role == "symptom" and one.signature]
     if root.signature is None and root.role == "symptom" and symptoms:
         return f"unknown,symptoms,{symptoms[0]}"
+    if root.signature and root.role == "symptom":
+        return f"symptoms,{root.signature}"
     return root.signature or "unknown"
 
 
