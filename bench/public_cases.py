@@ -37,8 +37,8 @@ _NO_CAUSE = ("unknown", "symptoms", "inconclusive")
 class PublicCase:
     """One thread: `accepted` and `acceptable` are ids, `unknown` or `symptoms`, joined by commas.
 
-    So is `answer`: a report of symptoms only has all three, `unknown`, `symptoms` and the symptom that it lists first; a
-    symptom at the root has `symptoms` and its id.
+    So is `answer`: a report of symptoms only has all three, `unknown`, `symptoms` and the symptom that it lists first.
+    A symptom at the root has `symptoms` and its id.
     """
 
     address: str
