@@ -39,6 +39,8 @@ class Runner:
         command.mkdir()
         (command / "triage").write_text(f'#!/bin/sh\nexec {sys.executable} -m triage "$@"\n', encoding="utf-8")
         (command / "triage").chmod(0o755)
+        # A runner's `python3` may be of another version than this one, whose packages the tests lend.
+        (command / "python3").symlink_to(sys.executable)
         self.environment = {
             "PATH": f"{command}:{os.environ['PATH']}",
             "HOME": str(where),
