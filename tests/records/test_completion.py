@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
+from triage.records import completion
 from triage.records.completion import read_completion
 
 PROGRAM = [
@@ -112,3 +114,27 @@ def test_a_share_counts_when_it_is_the_whole(share: str, scope: str) -> None:
 def test_the_rank_of_a_process_is_read() -> None:
     """A launcher's line about a task proves something of that rank alone."""
     assert read_completion("slurmstepd: debug: task 3 (4471) exited with exit code 0.") == ("process", 3)
+
+
+@given(
+    st.sampled_from(
+        (
+            "rank {} finished with exit code {}",
+            "training done after {} steps",
+            "{} passed in {}s",
+            "process {} exited with status {}",
+            "last completed work: {}",
+            "all {} workers completed with {} errors",
+            "exit code {} phase {}",
+        )
+    ),
+    st.integers(0, 999),
+    st.integers(0, 999),
+)
+def test_a_line_that_compares_no_numbers_is_read_alike_with_others(form: str, first: int, second: int) -> None:
+    """Of lines without a share, numbers count only as zero or not; the rank is the one that the line names."""
+    text = form.format(first, second)
+    other = text.translate(str.maketrans("3456789", "2" * 7))
+    scope, rank = read_completion(text)
+    assert read_completion(other)[0] == scope == completion._read(text)[0]
+    assert rank == completion._read(text)[1]

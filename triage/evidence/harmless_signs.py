@@ -8,15 +8,15 @@ that asks for an earlier boot, a heading of a document. They count only where no
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterable, Sequence
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.failure_terms import goes_on
 from triage.model import Evidence
 from triage.ranks.prefix import ParsedLine
-from triage.records.activity import PROGRESS
+from triage.records.activity import shows_progress
 from triage.records.completion import read_completion
 from triage.records.text import Text
 
@@ -40,6 +40,9 @@ _RUNS = lazy_re(
     r"|^(?:sbatch: )?Submitted batch job \d|^(?:>>>|In \[\d{1,6}\]:) \S"
     r"|\b\d{1,9}\b[^\n]{0,60} R(?:UNNING)? +(?:\d{1,3}-)?\d{1,3}:\d\d|\s(\d{1,3})/\1 +Running\b|\" 200 OK\b"
 )
+# What each form of it holds; a session, which begins a line, is told by that.
+_RUN_HINTS = ("startup complete", "Started container", "Successfully assigned", "Submitted batch", " R", '" 111 OK')
+_OF_SESSION = lazy_re(r">>> |In \[")
 # Names of things have a digit and a letter, or are paths, addresses or quoted.
 _NAME = lazy_re(
     r"(?<![\w.])(?=[\w./:@-]{0,40}[A-Za-z])[\w./@-][\w./:@-]{0,80}\d[\w./:@-]{0,80}|\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d|"
@@ -91,10 +94,13 @@ def _find_sign_behind(fact: Evidence, text: Text) -> str:
     return ""
 
 
-# The facts of a source stand near each other, so the lines behind one are those behind the next too.
-@functools.lru_cache(maxsize=1024)
 def _shows_a_run(text: str) -> bool:
-    return _RUNS.search(text) is not None
+    return _may_show_a_run(text) and _RUNS.search(text) is not None
+
+
+@ask_masked_text
+def _may_show_a_run(text: str) -> bool:
+    return any(hint in text for hint in _RUN_HINTS) or _OF_SESSION.match(text) is not None
 
 
 def _is_same_writer(fact: Evidence, parsed: ParsedLine) -> bool:
@@ -111,19 +117,18 @@ def _makes_steps(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
     return time is not None and any(later - time >= _WENT_ON for later in times)
 
 
-@functools.lru_cache(maxsize=1024)
 def _is_progress(text: str) -> bool:
     scope, rank = read_completion(text)
-    return bool(PROGRESS.search(text)) or (scope != "" and rank is None)
+    return shows_progress(text) or (scope != "" and rank is None)
 
 
 def _recovers(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
-    names = set(_NAME.findall(fact.text[:_LONGEST]))
-    recoveries = (parsed.text[:_LONGEST] for parsed in behind if _states_recovery(parsed.text[:_LONGEST]))
+    recoveries = [parsed.text[:_LONGEST] for parsed in behind if _states_recovery(parsed.text[:_LONGEST])]
+    names = set(_NAME.findall(fact.text[:_LONGEST])) if recoveries else set()
     return any(not names.isdisjoint(_NAME.findall(text)) for text in recoveries)
 
 
-@functools.lru_cache(maxsize=1024)
+@ask_masked_text
 def _states_recovery(text: str) -> bool:
     return _RECOVERED.search(text) is not None and _DENIED.search(text) is None
 

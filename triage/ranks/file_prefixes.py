@@ -270,7 +270,8 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "AWS CLI 2",
         "date",
         _sample("2026-11-21T03:07:45.372000+00:00 train/algo-{} step 3"),
-        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>\+00:00) (?P<who>\S+)(?: |$)",
+        rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>[+-]\d\d:\d\d) "
+        r"(?P<who>\S+)(?: |$)",
         "who",
         _few_values,
     ),

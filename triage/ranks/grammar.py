@@ -101,9 +101,13 @@ def start_class(line: str, position: int) -> str:
     return "a" if first.isalpha() else "(" if first == "(" else "_"
 
 
-Table = dict[str, tuple[Grammar, ...]]
+class Table(dict[str, tuple[Grammar, ...]]):
+    """For each start class the grammars that can begin with it, in their order. Each table is equal only to itself."""
+
+    __hash__ = object.__hash__  # type: ignore[assignment]
+    __eq__ = object.__eq__
 
 
 def build_table(grammars: tuple[Grammar, ...]) -> Table:
-    """Return for each start class the grammars that can begin with it, in their order."""
-    return {start: tuple(entry for entry in grammars if start in entry.start_classes) for start in START_CLASSES}
+    """Return the table of these grammars."""
+    return Table({start: tuple(entry for entry in grammars if start in entry.start_classes) for start in START_CLASSES})

@@ -164,7 +164,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             "(Worker pid=17148) (Worker_DP0_TP6_EP6 pid=17148) step 3",
             "[36m(RayWorkerWrapper pid=118835)[0m step 3",
         ),
-        rf"(?:\x1b?\[\d+m)?(?:{_WORKER}(?:\x1b?\[0m)? ?)+",
+        rf"(?:\x1b?\[\d+m)?(?:{_WORKER}(?:\x1b?\[\d+m)? ?)+",
         required_text="pid=",
     ),
     make_grammar(
@@ -174,7 +174,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "( [d _",
         ("(raylet) Task failed", "(raylet, ip=10.0.0.7) Task failed", "(autoscaler +12s) Resized to 8 CPUs"),
         r"(?:\x1b?\[\d+m)?\((?:raylet|gcs_server|autoscaler|scheduler)(?:, ip=(?P<host>[\d.]+)|"
-        r" \+[\dhms]+)?\)(?:\x1b?\[0m)? ?",
+        r" \+[\dhms]+)?\)(?:\x1b?\[\d+m)? ?",
     ),
     # Loggers, kernels, system logs, containers and programs.
     make_grammar(
@@ -193,7 +193,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "torch_npu 2.1",
         "[a",
         "[ERROR] 2026-11-21-03:07:45 (PID:41, Device:0, RankID:3) ERR02200 DIST call hccl api failed.",
-        rf"\[(?:ERROR|WARNING)\] {ISO} \(PID:(?P<pid>-?\d{{1,18}}), Device:-?\d+, RankID:(?P<rank>-1|\d{{1,18}})\) ",
+        rf"\[(?:ERROR|WARNING)\] {ISO} \(PID:(?P<pid>-?\d{{1,18}}), Device:-?\d+, RankID:(?P<rank>-?\d{{1,18}})\) ",
         required_text="RankID:",
     ),
     make_grammar(

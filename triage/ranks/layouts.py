@@ -51,6 +51,11 @@ class Layout:
         return bool(self.width or self.word_width)
 
     @property
+    def has_whole_lines(self) -> bool:
+        """Is each line of the file one line of a writer, neither wrapped nor cut?"""
+        return not (self.is_joined or self.wrapper or self.cuts_lines or self.escapes_newlines)
+
+    @property
     def is_wrapped(self) -> bool:
         """Is there more around the lines than the prefixes that any file may have?"""
         return bool(self.wrapper or self.is_joined or self.escapes_newlines) or not (

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from triage.base.digit_masks import mask_digits
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.grammar import ORIGIN_PARTS, Grammar, Table, start_class
 from triage.ranks.grammars import BY_START
-from triage.ranks.timestamps import epoch_seconds, match_time_zone
+from triage.ranks.timestamps import match_time_zone, seconds_of_parts
 
 _MAX_LAYERS = 8
 # Behind another writer's prefix, `3: ` is not a label but text, such as an item of a numbered list.
@@ -36,80 +39,129 @@ class ParsedLine:
     lines: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where the parts of a prefix stand, in all lines that differ only in their digits.
+
+    `origin` has the parts of the origin by name, `stamps` the parts of each timestamp and whether it may have a zone.
+    `outer_host` is empty where only one layer names a host, `repeats` where Ray counts no others.
+    """
+
+    layers: tuple[str, ...]
+    opens_record: bool
+    writer: tuple[slice, ...]
+    origin: tuple[tuple[str, slice], ...]
+    outer_host: slice
+    stamps: tuple[tuple[bool, tuple[tuple[str, slice], ...]], ...]
+    text: slice
+    repeats: slice
+
+
+_NOWHERE = slice(0, 0)
+_MOST_PLACES = 1 << 13
+_LONGEST_KEPT = 1 << 11
+
+
 def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: ParsedLine | None = None) -> ParsedLine:
     """Remove the layers of the prefix one by one. An inner layer overrides an outer one; the last timestamp counts.
 
     `year` is for timestamps without one. `table` has the grammars of the line's source. `outer` is what was parsed
     around the line already (a log wrapper).
     """
-    position = 0
-    writer = ""
-    names: list[str] = []
-    parts: dict[str, str] = {}
-    time: float | None = None
-    zoned_time: float | None = None
-    opens_record = False
-    outer_host = ""
-    if outer is not None:
-        writer, names, opens_record = outer.writer, list(outer.layers), outer.opens_record
-        time = zoned_time = outer.origin.time
-    most = len(names) + _MAX_LAYERS
-    while len(names) < most:
-        for grammar in table[start_class(line, position)]:
-            if grammar.required_text not in line or names.count(grammar.name) >= grammar.most:
-                continue
-            if writer and grammar.name == _ONLY_OUTERMOST:
-                continue
-            match = grammar.pattern.match(line, position)
-            if match is None:
-                continue
-            for key in grammar.origin_parts:
-                value = match[key]
-                if value:
-                    if key == "host":
-                        outer_host = parts.get(key, "")
-                    parts[key] = value
-            if grammar.has_time and match["h"]:
-                time, zoned_time = _read_time(grammar, match, year, time, zoned_time)
-            kind = grammar.kind
-            if kind == "writer":
-                writer += match["who"] if grammar.has_writer_group else match.group()
-            elif kind == "record":
-                opens_record = True
-            names.append(grammar.name)
-            is_empty = match.end() == position
-            position = match.end()
-            break
-        else:
-            break
-        if is_empty:
-            break
-    repeated = REPEATED.search(line, position) if "x across cluster]" in line else None
-    text = line[position : repeated.start()] if repeated else line[position:]
-    if repeated:
-        names.append(REPEATED_LAYER)
-    origin = _origin(parts, time)
+    around = ((), False) if outer is None else (outer.layers, bool(outer.writer))
+    masked = mask_digits(line.encode("utf-8", "surrogatepass"))
+    find_places = _find_places if len(masked) <= _LONGEST_KEPT else _find_places.__wrapped__
+    places = find_places(masked, table, *around)
+    time = zoned_time = None if outer is None else outer.origin.time
+    for has_zone, stamp in places.stamps:
+        time, zoned_time = _read_time({key: line[at] for key, at in stamp}, year, time, zoned_time, has_zone=has_zone)
+    origin = _origin({key: line[at] for key, at in places.origin}, time)
+    outer_host = line[places.outer_host]
+    opens_record, writer = places.opens_record, "".join([line[at] for at in places.writer])
     if outer is not None:
         outer_host = outer_host or outer.outer_host or outer.origin.host or ""
         origin = _with_outer(origin, outer.origin)
+        opens_record, writer = opens_record or outer.opens_record, outer.writer + writer
     outer_host = "" if outer_host == origin.host else outer_host
-    lines = int(repeated[1]) if repeated else 1
-    return ParsedLine(text, writer.rstrip(), opens_record, tuple(names), origin, outer_host, lines)
+    lines = int(line[places.repeats] or 1)
+    return ParsedLine(line[places.text], writer.rstrip(), opens_record, places.layers, origin, outer_host, lines)
+
+
+@functools.lru_cache(_MOST_PLACES)
+def _find_places(masked: bytes, table: Table, outer_layers: tuple[str, ...], has_outer_writer: bool) -> _Places:
+    """Find the layers of the prefix of a line whose digits are masked: no single digit decides what a grammar matches.
+
+    A job writes the same lines with other numbers again and again.
+    """
+    line = masked.decode("utf-8", "surrogatepass")
+    position = 0
+    names = list(outer_layers)
+    has_writer, opens_record = has_outer_writer, False
+    writer: list[slice] = []
+    origin: dict[str, slice] = {}
+    outer_host = _NOWHERE
+    stamps = []
+    most = len(names) + _MAX_LAYERS
+    while len(names) < most and (matched := _match_layer(line, position, table, names, has_writer)) is not None:
+        grammar, layer = matched
+        for key in grammar.origin_parts:
+            if layer[key]:
+                outer_host = origin.get("host", _NOWHERE) if key == "host" else outer_host
+                origin[key] = slice(*layer.span(key))
+        if grammar.has_time and layer["h"]:
+            parts = tuple((key, slice(*layer.span(key))) for key, value in layer.groupdict().items() if value)
+            stamps.append((grammar.has_zone, parts))
+        if grammar.kind == "writer":
+            writer.append(slice(*layer.span("who" if grammar.has_writer_group else 0)))
+            has_writer = has_writer or bool(line[writer[-1]])
+        opens_record = opens_record or grammar.kind == "record"
+        names.append(grammar.name)
+        is_empty = layer.end() == position
+        position = layer.end()
+        if is_empty:
+            break
+    repeated = REPEATED.search(line, position) if "x across cluster]" in line else None
+    end = repeated.start() if repeated else len(line)
+    return _Places(
+        (*names, REPEATED_LAYER) if repeated else tuple(names),
+        opens_record,
+        tuple(writer),
+        tuple(origin.items()),
+        outer_host,
+        tuple(stamps),
+        slice(position, end),
+        slice(*repeated.span(1)) if repeated else _NOWHERE,
+    )
+
+
+def _match_layer(
+    line: str, position: int, table: Table, names: Sequence[str], has_writer: bool
+) -> tuple[Grammar, re.Match[str]] | None:
+    """Return the grammar of the layer at `position`, and its match."""
+    for grammar in table[start_class(line, position)]:
+        if grammar.required_text not in line or names.count(grammar.name) >= grammar.most:
+            continue
+        if has_writer and grammar.name == _ONLY_OUTERMOST:
+            continue
+        match = grammar.pattern.match(line, position)
+        if match is not None:
+            return grammar, match
+    return None
 
 
 def _read_time(
-    grammar: Grammar, match: re.Match[str], year: int, time: float | None, zoned_time: float | None
+    parts: Mapping[str, str], year: int, time: float | None, zoned_time: float | None, *, has_zone: bool
 ) -> tuple[float | None, float | None]:
     """Return the time of a stamp, and the last time with a zone; they stay as they are if it is no time."""
-    stamp = epoch_seconds(match, year)
+    stamp = seconds_of_parts(parts, year)
     if stamp is None:
         return time, zoned_time
-    if grammar.has_zone and match["z"]:
+    if has_zone and parts.get("z"):
         return stamp, stamp
     return stamp if zoned_time is None else match_time_zone(stamp, zoned_time), zoned_time
 
 
-def _origin(parts: dict[str, str], time: float | None) -> Origin:
+def _origin(parts: Mapping[str, str], time: float | None) -> Origin:
     return Origin(
         rank=_number(parts.get("rank")),
         local_rank=_number(parts.get("local_rank")),

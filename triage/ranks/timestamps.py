@@ -8,7 +8,9 @@ wall-clock times and give None.
 from __future__ import annotations
 
 import calendar
+import functools
 import re
+from collections.abc import Mapping
 
 ISO = (
     r"(?P<Y>\d{4})[-/](?P<M>\d\d)[-/](?P<D>\d\d)[ T_-](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
@@ -28,21 +30,25 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def epoch_seconds(match: re.Match[str], year: int) -> float | None:
     """Return the seconds since the epoch of a match of ISO, GLOG or SYSLOG; None for a date that does not exist."""
-    parts = match.groupdict()
+    return seconds_of_parts(match.groupdict(), year)
+
+
+def seconds_of_parts(parts: Mapping[str, str], year: int) -> float | None:
+    """Return the same from the groups of a match."""
     month = int(parts["M"]) if parts.get("M") else _MONTHS.index(parts["mon"]) + 1
-    stamp = (int(parts.get("Y") or year), month, int(parts["D"]), int(parts["h"]), int(parts["m"]), int(parts["s"]))
-    if not (
-        1 <= stamp[1] <= 12
-        and 1 <= stamp[2] <= 31
-        and stamp[3] < 24
-        and stamp[4] < 60
-        and stamp[5] <= 60
-        and stamp[0] >= 1970
-    ):
+    midnight = _start_of_day(int(parts.get("Y") or year), month, int(parts["D"]))
+    hour, minute, second = int(parts["h"]), int(parts["m"]), int(parts["s"])
+    if midnight is None or hour > 23 or minute > 59 or second > 60:
         return None
-    if stamp[2] > 28 and stamp[2] > calendar.monthrange(stamp[0], month)[1]:
+    whole = midnight + 3600 * hour + 60 * minute + second
+    return whole + (float(f"0.{parts['f']}") if parts.get("f") else 0.0) - _zone_offset(parts.get("z"))
+
+
+@functools.lru_cache(1 << 10)
+def _start_of_day(year: int, month: int, day: int) -> int | None:
+    if not (1 <= month <= 12 and 1 <= day <= 31 and year >= 1970) or day > calendar.monthrange(year, month)[1]:
         return None
-    return calendar.timegm(stamp) + (float(f"0.{parts['f']}") if parts.get("f") else 0.0) - _zone_offset(parts.get("z"))
+    return calendar.timegm((year, month, day, 0, 0, 0))
 
 
 def _zone_offset(text: str | None) -> int:

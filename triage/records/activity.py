@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from triage.base.digit_masks import ask_masked, ask_masked_text
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
@@ -92,8 +93,9 @@ _MOST_HINTS, _MOST_COMPLETIONS = 200, 64
 _NUMBERS = lazy_re(r"\d+")
 _LONGEST_END = 400  # bytes of a line that are searched for it
 _LONGEST_TAG = 200
+_WRITER_BYTES = 96  # of a line that are searched for its writer
 _WRITER = lazy_re(
-    rb"(?P<rank>\[[Rr]ank ?\d+\])|^(?:20\d\d-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?"
+    rb"(?P<rank>\[[Rr]ank ?\d+\])|^(?:\d{4}-\d\d-\d\dT[\d:.]{8,18}(?:Z|[+-]\d\d:\d\d) )?"
     rb"(?P<label>\[[^\]]{1,40}\](?:<std(?:out|err)>)?:|\[\d{1,6}\] | *\d+: )"
 )
 # Lines of a stack, which the stamps of a collector do not make informative.
@@ -145,7 +147,7 @@ class _LineChoice:
         """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
         count = self._counts.get(writer, 0)
         most = _PER_WRITER if writer else self._without_writer
-        if data and count < most and (not count or (_INFORMATIVE.search(data) and not _STACK.search(data))):
+        if data and count < most and (not count or _is_informative(data)):
             self._counts[writer] = count + 1
             return True
         if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not has_hint(data):
@@ -154,6 +156,24 @@ class _LineChoice:
         is_completion = bool(read_completion(data[-_LONGEST_END:].decode("utf-8", "replace"))[0])
         self._completions += is_completion
         return is_completion
+
+
+@ask_masked
+def _is_informative(line: bytes) -> bool:
+    return _INFORMATIVE.search(line) is not None and _STACK.search(line) is None
+
+
+@ask_masked
+def _find_writer(start: bytes) -> slice:
+    """Return where the writer stands in the start of a line; an empty slice where none does."""
+    match = _WRITER.search(start)
+    return slice(*match.span("rank" if match["rank"] else "label")) if match else slice(0, 0)
+
+
+@ask_masked_text
+def shows_progress(text: str) -> bool:
+    """Whether a line reports a step, an epoch or a rate."""
+    return PROGRESS.search(text) is not None
 
 
 def read_activity(
@@ -187,8 +207,7 @@ def read_activity(
             writer = _writer_of(line.parsed) if line else b""
             data = line.parsed.text.encode("utf-8", "replace") if line else b""
         else:
-            match = _WRITER.search(data[:96])
-            writer = (match["rank"] or match["label"]) if match else b""
+            writer = data[_find_writer(data[:_WRITER_BYTES])]
         if choice.takes(writer, data):
             line = line or split_line(data, end, year, layout.table)[-1]
             activity.append(_activity_of(line.parsed, line.offset))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
+from triage.base.digit_masks import ask_masked, ask_masked_text
 from triage.base.lazy_re import lazy_re
 
 Scope = Literal["", "word", "process", "program", "job"]
@@ -112,9 +113,13 @@ _UNSUCCESSFUL = lazy_re(
     r"fail\w*|exception|non-?zero|signal|"
     r"(?:exit )?(?:code|status) -?[1-9])|[\"']?\s?[:=]\s?[\"']?(?:false|no|none|null|0)\b|\s?\?)"
 )
+# Without one of these a line compares no numbers, and only tells 0 from others: it is read once for all others.
+_SHARE_SIGNS = ("/", "%", "of")
+_ZERO_OR_NOT = str.maketrans("23456789", "1" * 8)
 _SHARE = lazy_re(r"\b(\d{1,9}) ?(?:/|of) ?(\d{1,9})\b|\b(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 
+@ask_masked
 def has_hint(line: bytes) -> bool:
     """Whether `read_completion` may find something in a line; in one line this is faster than HINT."""
     lower = line.lower()
@@ -124,8 +129,19 @@ def has_hint(line: bytes) -> bool:
 def read_completion(text: str) -> tuple[Scope, int | None]:
     """Return what a line says to have ended well, and the rank that it names for a process; an empty scope: nothing."""
     text = text[:_LONGEST].rstrip()
+    if not _has_hint_in_text(text):
+        return "", None
+    if any(sign in text for sign in _SHARE_SIGNS):
+        return _read(text)
+    scope, rank = _read(text.translate(_ZERO_OR_NOT))
+    stated = _PROCESS_RANK.search(text) if rank is not None else None
+    return scope, int(stated[1]) if stated is not None else None
+
+
+@ask_masked_text
+def _has_hint_in_text(text: str) -> bool:
     lower = text.lower()
-    return _read(text) if any(hint in lower for hint in _HINTS) else ("", None)
+    return any(hint in lower for hint in _HINTS)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triage.base.digit_masks import mask_digits
 from triage.base.lazy_re import lazy_re
 from triage.ranks.identity import JobMap
+from triage.ranks.layouts import LONGEST_PREFIX
 from triage.records.described_pods import find_described_pods
-from triage.records.introductions import read_introduction
+from triage.records.introductions import may_introduce, read_introduction
 from triage.records.text import Line, Text
 
 _HINTS = (b" NCCL ", b" HCCL ", b"ank", b"  host", b"ostname", b"ode name", b"odename")
@@ -35,10 +37,18 @@ class HostPair:
 def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> tuple[HostPair, ...]:
     """Return the pairs in the first and last lines of a source, each once."""
     pairs: dict[HostPair, None] = {}
+    without_pair: set[bytes] = set()  # how lines begin whose prefix cannot name two hosts
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
         for start, end in _hinted_lines(data):
-            for line in text.parse_line(data[start:end], offset + start):
+            physical = data[start:end]
+            prefix = mask_digits(physical[:LONGEST_PREFIX])
+            if prefix in without_pair and not may_introduce(physical):
+                continue
+            lines = text.parse_line(physical, offset + start)
+            for line in lines:
                 pairs.update(dict.fromkeys(_read(line)))
+            if text.layout.has_whole_lines and len(lines) == 1 and not _may_name_two(lines[0]):
+                without_pair.add(prefix)
         pods = find_described_pods(text, data, offset)
         pairs.update({HostPair(pod.name, pod.node, True): None for pod in pods})
     return tuple(pairs)
@@ -49,6 +59,10 @@ def learn_host_pair(job: JobMap, source: str, pair: HostPair) -> None:
     job.learn_same_host(source, pair.outer, pair.inner, is_stated=pair.is_stated)
     if pair.is_stated and pair.rank >= 0:
         job.learn_host_of_rank(pair.rank, pair.inner)
+
+
+def _may_name_two(line: Line) -> bool:
+    return line.parsed.origin.host is not None and len(line.parsed.layers) > 1
 
 
 def _read(line: Line) -> Iterator[HostPair]:

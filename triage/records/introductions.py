@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triage.base.digit_masks import ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 
@@ -61,6 +62,19 @@ _BOUND = lazy_re(
 # What each form needs, in small letters: most lines have none of it.
 _FIXED_FORMS = (("mpi startup", _STARTUP), ("running at", _ENDED), ("bound", _BOUND))
 _PLACES = ("host", "node", "machine", "processor")
+
+
+# What a line has that is more than a prefix of a rank.
+_HINT = lazy_re(
+    rb"(?i)startup|running at|bound|host|node|machine|processor|rank[ :=#]{0,2}\d{1,6}\b.*?(?:\bon|\bat|@)|: "
+    rb"(?:(?:global|world|mpi|process)[ _-])?rank[ :=#]{0,2}\d"
+)
+
+
+@ask_masked
+def may_introduce(line: bytes) -> bool:
+    """Whether `read_introduction` may find something in a line, prefix included."""
+    return _HINT.search(line) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.prefix import REPEATED_LAYER, ParsedLine
-from triage.records.activity import PROGRESS, STEP
+from triage.records.activity import STEP, shows_progress
 from triage.records.completion import read_completion
 from triage.records.text import REACH, Line, Text
 
@@ -131,7 +131,7 @@ def _begins_earlier(text: Text, first: Line, behind: Sequence[ParsedLine], origi
 
 
 def _is_progress(text: str) -> bool:
-    return bool(PROGRESS.search(text)) or read_completion(text)[0] in ("program", "job")
+    return shows_progress(text) or read_completion(text)[0] in ("program", "job")
 
 
 def _is_late(parsed: ParsedLine, origin: Origin) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Iterator
 
+from triage.base.digit_masks import ask_lines, ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.separate_groups import Membership
@@ -72,12 +74,10 @@ def remove_own_tags(writer: str) -> str:
 
 def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield start and end of each line that may say it."""
-    done = -1
-    for number, match in enumerate(_HINT.finditer(data)):
-        if match.start() < done:
-            continue
-        start, end = data.rfind(b"\n", 0, match.start()) + 1, data.find(b"\n", match.start())
-        done = end if end >= 0 else len(data)
-        yield start, done
-        if number > _MOST:
-            return
+    hinted = itertools.islice(ask_lines(_may_say_it, data), _MOST)
+    return ((start, end) for start, end, _ in hinted)
+
+
+@ask_masked
+def _may_say_it(line: bytes) -> bool:
+    return _HINT.search(line) is not None

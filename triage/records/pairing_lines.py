@@ -11,6 +11,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from triage.base.digit_masks import ask_lines, ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
@@ -217,8 +218,11 @@ def _only_number(pattern: object, text: str) -> int:
     return numbers.pop() if len(numbers) == 1 else -1
 
 
+@ask_masked
 def _joins(line: bytes) -> str:
     """Return what a line may join with a rank: a `process` or its number on a node, or a `place`; "" for neither."""
+    if not any(hint in line for hint in _HINTS):
+        return ""
     lower = line.lower()
     if any(part in lower for part in _JOINED):
         return "process"
@@ -229,16 +233,9 @@ def _joins(line: bytes) -> str:
 
 def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield start and end of lines that may join two things: the first and the last ones with a hint."""
-    starts: dict[int, int] = {}
-    for hint in _HINTS:
-        at = data.find(hint)
-        while at >= 0:
-            start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-            starts[start] = end if end >= 0 else len(data)
-            at = data.find(hint, end) if end >= 0 else -1
-    lines: dict[str, list[tuple[int, int]]] = {"": [], "process": [], "place": []}
-    for pair in sorted(starts.items()):
-        lines[_joins(data[slice(*pair)])].append(pair)
+    lines: dict[str, list[tuple[int, int]]] = {"process": [], "place": []}
+    for start, end, kind in ask_lines(_joins, data):
+        lines[kind].append((start, end))
     chosen = [_first_and_last(lines[kind]) for kind in ("process", "place")]
     yield from sorted(itertools.chain(*chosen))
 

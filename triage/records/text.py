@@ -7,6 +7,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
+from triage.base.digit_masks import ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.ranks import log_wrappers, terminal_wrap, word_wrap
 from triage.ranks.grammar import Table
@@ -27,6 +28,7 @@ Read = Callable[[int, int], bytes]
 
 PAGE = 1 << 12
 _PAGES = 1024
+_MOST_LINES = 1 << 12  # physical lines that are kept parsed, beside those of the pages
 # The most bytes of a line that are shown and matched; of a longer line the middle is left out.
 LONGEST = 1 << 14
 # How far the lines that belong together may reach, in bytes of the file, with the lines of other writers.
@@ -136,6 +138,7 @@ class Text:
         self._read = read
         self._cut_lines = CutLines(read, size, layout.table) if layout.cuts_lines else None
         self._pages: OrderedDict[int, _Page] = OrderedDict()
+        self._lines: dict[tuple[int, int], list[Line]] = {}
 
     def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
         """Yield the lines in [offset, offset + reach) that begin with `start`, until `gap` others in a row."""
@@ -183,8 +186,8 @@ class Text:
         piece gives the whole line.
         """
         table = self.layout.table
-        if not (self.layout.is_joined or self.layout.wrapper or self._cut_lines or self.layout.escapes_newlines):
-            return split_line(data, offset, self.year, table)
+        if self.layout.has_whole_lines:
+            return self._split_once(data, offset)
         joined = self._join_pieces(data, offset)
         begin, end = offset, None
         if joined is not None:
@@ -202,6 +205,15 @@ class Text:
             lines = _split_messages(messages, data, begin, self.year, table)
         if lines:
             lines[-1].joined_end = end
+        return lines
+
+    def _split_once(self, data: bytes, offset: int) -> list[Line]:
+        """Split a physical line; several rooms read the same lines."""
+        lines = self._lines.get((offset, len(data)))
+        if lines is None:
+            if len(self._lines) >= _MOST_LINES:
+                self._lines.clear()
+            lines = self._lines[offset, len(data)] = split_line(data, offset, self.year, self.layout.table)
         return lines
 
     def _join_pieces(self, data: bytes, offset: int) -> tuple[bytes, int, int] | None:
@@ -260,6 +272,8 @@ def _split_messages(messages: Sequence[Message], data: bytes, offset: int, year:
 
 def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
     """Split one physical line (without its newline) at carriage returns and where a second writer begins."""
+    if _is_one_line(data):
+        return [Line(offset, data, year, table)]
     second = [*find_second_writers(data), *_behind_progress_bars(data, year, table)]
     if b"\r" not in data and not second:
         line = Line(offset, data, year, table)
@@ -273,6 +287,13 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
     if second and len(lines) == 2:
         _deinterleave_pair(*lines)
     return lines or [Line(offset, b"", year, table)]
+
+
+@ask_masked
+def _is_one_line(data: bytes) -> bool:
+    """Quick check of a physical line: is it certainly one line of one writer?"""
+    may_have_more = b"\r" in data or b"it/s" in data or b"s/it" in data
+    return not (may_have_more or find_second_writers(data) or deinterleave.may_be_interleaved(data))
 
 
 def _deinterleave(line: Line) -> list[Line]:

@@ -9,8 +9,9 @@ import bisect
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from triage.base.digit_masks import ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify_raw
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
@@ -72,14 +73,6 @@ class LastLines:
     lines: tuple[PhysicalLine, ...]
     usual: PhysicalLine | None
     usual_behind: int = 0
-
-
-@dataclass
-class _Writer:
-    """What one writer wrote in the end of a source."""
-
-    lines: list[PhysicalLine] = field(default_factory=list)
-    counts: Counter[bytes] = field(default_factory=Counter)
 
 
 def find_last_lines(head: bytes, tail: bytes, tail_offset: int) -> list[LastLines]:
@@ -192,8 +185,13 @@ def _count_head(head: bytes) -> Counter[bytes]:
 
 def _count_shapes(lines: Sequence[bytes]) -> Counter[bytes]:
     """Return how often each shape stands in the lines, without stacks and rules between blocks."""
-    texts = ((data, _split_prefix(data)[1]) for data in lines)
-    return Counter(shape_of(data) for data, text in texts if has_text(text) and not is_stack(text))
+    return Counter(shape for shape in map(_counted_shape, lines) if shape is not None)
+
+
+@ask_masked
+def _counted_shape(line: bytes) -> bytes | None:
+    text = _split_prefix(line)[1]
+    return shape_of(line) if has_text(text) and not is_stack(text) else None
 
 
 def _split_prefix(data: bytes) -> tuple[bytes, bytes]:

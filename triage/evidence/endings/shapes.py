@@ -5,11 +5,11 @@ A log is thousands of lines of few shapes. A shape that stands again and again, 
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 
+from triage.base.digit_masks import ask_masked
 from triage.base.lazy_re import lazy_re
-from triage.records.activity import PROGRESS
+from triage.records.activity import shows_progress
 from triage.records.completion import read_completion
 
 _LONGEST = 400
@@ -59,15 +59,10 @@ FEWEST = 3
 _FEWEST_PROGRESS = 2
 
 
+@ask_masked
 def shape_of(line: bytes) -> bytes:
     """Return the shape of a physical line. Of a JSON record: its keys, its level and the shape of its message."""
-    return _compute_shape(line[:_JSON_END])
-
-
-@functools.lru_cache(maxsize=8192)
-def _compute_shape(line: bytes) -> bytes:
-    """Return the shape; the same lines are looked at for each writer that ends near them."""
-    line = _without_colours(line)
+    line = _without_colours(line[:_JSON_END])
     start = line.find(b"{", 0, _JSON_END - _JSON_HEAD)
     if line[:1] in b" \t" and (field := _JSON_FIELD.match(line)) is not None:
         return _shape_of_pair(*field.groups())
@@ -87,6 +82,7 @@ def has_text(line: bytes) -> bool:
     return _LETTER.search(line, 0, _LONGEST) is not None
 
 
+@ask_masked
 def is_stack(line: bytes) -> bool:
     """Whether the line may belong to a stack or a rule between blocks, which repeat at an end too."""
     line = _without_colours(line[:_LONGEST])
@@ -102,7 +98,7 @@ def _without_colours(line: bytes) -> bytes:
 def is_progress(line: bytes) -> bool:
     """Whether the line reports progress or a good end."""
     text = line[:_LONGEST].decode("utf-8", "replace")
-    return PROGRESS.search(text) is not None or read_completion(text)[0] != ""
+    return shows_progress(text) or read_completion(text)[0] != ""
 
 
 def is_usual(line: bytes, shape: bytes, counts: Counter[bytes]) -> bool:

@@ -1,0 +1,52 @@
+"""Questions to lines that differ only in their digits."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text, mask_digits
+
+LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40)
+
+
+def test_lines_that_differ_only_in_digits_are_masks_once() -> None:
+    """The question is masks with the digits replaced, once for all such lines."""
+    masks: list[bytes] = []
+
+    @ask_masked
+    def ends_in_step(line: bytes) -> bool:
+        masks.append(line)
+        return line.endswith(b"steps")
+
+    assert [ends_in_step(line) for line in (b"12 steps", b"99 steps", b"7 steps", b"7")] == [True, True, True, False]
+    assert masks == [b"11 steps", b"1 steps", b"1"]
+
+
+def test_a_long_line_is_not_remembered() -> None:
+    """The answer to a line of more than 2 KiB is right, and takes no memory."""
+    masks: list[int] = []
+
+    @ask_masked
+    def length(line: bytes) -> int:
+        masks.append(len(line))
+        return len(line)
+
+    assert [length(b"x" * 2048), length(b"x" * 2048), length(b"x" * 2049), length(b"x" * 2049)] == [2048] * 2 + [
+        2049
+    ] * 2
+    assert masks == [2048, 2049, 2049]
+
+
+@given(LINES)
+def test_text_is_masks_as_its_bytes_are(text: str) -> None:
+    """Decoded text gets the answer of its bytes, whatever characters it holds."""
+    read = ask_masked_text(lambda mmasks: mmasks)
+    assert read(text).encode() == mask_digits(text.encode())
+
+
+@given(st.lists(LINES, max_size=8))
+def test_lines_are_yielded_where_they_stand(lines: list[str]) -> None:
+    """Start and end are those of the line in the data; lines without an answer are left out."""
+    data = "\n".join(lines).encode()
+    places = [(start, end) for start, end, _ in ask_lines(ask_masked(lambda line: b"a" in line), data)]
+    assert [data[start:end] for start, end in places] == [line for line in data.split(b"\n") if b"a" in line]
