@@ -218,3 +218,11 @@ def test_an_item_of_a_list_is_not_a_label_in_a_file_with_a_file_prefix() -> None
     lines = [*(f"trainer-{number % 2}  | loading the data" for number in range(20)), "3: a list"]
     parsed = parse_prefix(lines[-1], 2026, detect_table(lines))
     assert (parsed.text, parsed.origin.rank) == ("3: a list", None)
+
+
+@pytest.mark.parametrize(("zone", "is_stream"), [("+00:00", True), ("+05:45", False)])
+def test_the_streams_of_aws_stand_behind_stamps_in_utc(zone: str, is_stream: bool) -> None:
+    """A kernel's log with another zone names its host there, not a stream."""
+    lines = [f"2026-11-21T03:07:4{n}.372000{zone} node-{n % 2} kernel: text" for n in range(8)]
+    names = {name for line in lines for name in parse_prefix(line, 2026, detect_table(lines)).layers}
+    assert ("aws logs tail" in names) == is_stream

@@ -20,6 +20,7 @@ from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
 # How many lines of a file are sampled, and how many of them must have a file prefix.
 SAMPLED_LINES = 48
+_STAMP_LENGTH = 33
 _FEWEST = 4
 _SHARE = 0.6
 # `3: ` is srun's label in a file where at least every fifth line has it, else an item of a list.
@@ -73,6 +74,11 @@ class FilePrefix:
 def _few_values(values: Sequence[str], _: Sequence[str]) -> bool:
     """The same few names repeat."""
     return len(set(values)) * 2 <= len(values)
+
+
+def _streams_in_utc(values: Sequence[str], lines: Sequence[str]) -> bool:
+    """The names of a few streams behind stamps in UTC, as AWS writes them: syslog has other zones, and hosts there."""
+    return _few_values(values, lines) and sum("+00:00 " in line[:_STAMP_LENGTH] for line in lines) >= len(values)
 
 
 def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
@@ -273,7 +279,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>[+-]\d\d:\d\d) "
         r"(?P<who>\S+)(?: |$)",
         "who",
-        _few_values,
+        _streams_in_utc,
     ),
     _file_prefix(
         "docker compose",
