@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -140,6 +141,7 @@ def are_equal(one: RankValue, other: RankValue) -> bool:
     return abs(one.number - other.number) <= max(tolerance, last_digit)
 
 
+@functools.lru_cache(1 << 14)
 def _last_digit(text: str) -> float:
     """The worth of the last printed digit of a number with a fraction: 0.001 of `1.234`, 0 of an integer."""
     match = _DECIMAL.match(text)
