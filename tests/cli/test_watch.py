@@ -71,3 +71,13 @@ def test_wrong_options_are_refused(tmp_path: Path, wrong: tuple[str, str]) -> No
     _, errors = watch.communicate(timeout=60)
     assert watch.returncode == 2
     assert "Traceback" not in errors
+
+
+def test_a_path_that_does_not_exist_yet_is_named_at_once(tmp_path: Path) -> None:
+    """It is waited for; what can never appear is an error that names the missing directory."""
+    _, errors = start(tmp_path / "soon", tmp_path, "--stop-after", "1s", "--poll", "0.1s").communicate(timeout=60)
+    assert errors == f"warning: {tmp_path / 'soon'} does not exist yet: waiting for it\n"
+    never = start(tmp_path / "no" / "where", tmp_path)
+    _, errors = never.communicate(timeout=60)
+    assert never.returncode == 2
+    assert f"nor does the directory {tmp_path / 'no'}" in errors

@@ -8,6 +8,7 @@ from hypothesis import given, strategies as st
 
 from triage.model.diagnosis import Diagnosis, Remediation
 from triage.model.evidence import Evidence, Origin
+from triage.model.store import Recurrence
 from triage.render import html, json, text
 from triage.render.terminal import columns
 
@@ -193,3 +194,30 @@ def test_nothing_is_printed_twice(diagnosis: Diagnosis) -> None:
     texts = [text for finding in findings for text in (finding.title, *finding.why, *finding.remediation.steps)]
     texts += [item.text for finding in findings for item in finding.evidence]
     assert [text for text in texts if report.count(text) > 1 and len(text) > 12] == []
+
+
+def test_details_are_shown_on_request() -> None:
+    """Without them neither references, nor the order of events, nor what was considered is there; -v is named."""
+    long, short = (text.render(KNOWN, verbose=verbose) for verbose in (True, False))
+    assert "- https://" in long
+    assert "- https://" not in short
+    assert "In order" not in short
+    assert "-v for details" in short
+    assert "-v for details" not in long
+    assert "-v for details" not in text.render(replace(CLEAN, findings=(), timeline=()), verbose=False)
+
+
+def test_what_was_seen_before_stands_above_the_advice() -> None:
+    """It is one sentence between the quoted line and what to do."""
+    written = text.render(KNOWN, verbose=False, recurrence=Recurrence(2, 2, 0.0, ("node7",)))
+    before, _, behind = written.partition("Seen before  Third time in a week, on node7 each time")
+    assert "ROOT CAUSE" in before
+    assert "What to do" in behind
+
+
+@given(diagnoses)
+def test_the_advice_begins_on_the_first_screen(diagnosis: Diagnosis) -> None:
+    """At 80 columns the verdict, the line and the start of the advice are among the first 24 lines."""
+    lines = text.render(diagnosis, width=80, verbose=False, recurrence=Recurrence(2, 2, 0.0, ("node7",))).splitlines()
+    if diagnosis.root_cause is not None and diagnosis.root_cause.remediation.summary:
+        assert any(line.startswith("What to do") for line in lines[:24])

@@ -55,6 +55,16 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 )
 
 
+_FIRST_STEPS = """\
+triage finds the rank and the line where a multi-rank training job began to fail.
+
+  triage ingest job_logs/    a job died: what began it, on which rank, and what to do
+  triage watch job_logs/     a job runs or hangs: say at once when it fails or stalls (`triage collect` looks inside)
+  triage serve               a team: incidents, causes and clusters as pages in a browser
+
+`triage --help` lists all commands, `triage COMMAND --help` the options of one."""
+
+
 def _show_version(requested: bool) -> None:
     if requested:
         typer.echo(f"triage {triage.__version__}")
@@ -84,7 +94,7 @@ def _root(
     `triage COMMAND --help` shows the options of a command.
     """
     if context.invoked_subcommand is None:
-        typer.echo(context.get_help(), err=True)
+        typer.echo(_FIRST_STEPS, err=True)
         raise typer.Exit(2)
 
 

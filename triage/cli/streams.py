@@ -136,10 +136,15 @@ def use_color(option: str, output: Path | None) -> bool:
 
 
 def text_width(option: int | None, output: Path | None) -> int | None:
-    """Return the width option, else the terminal's columns (at most 120, for legible lines), else None."""
+    """Return the width option, else COLUMNS, else the terminal's columns (at most 120, for legibility), else None."""
     if option is not None:
         return option
-    if output not in (None, STDOUT) or not is_terminal(sys.stdout):
+    if output not in (None, STDOUT):
+        return None
+    stated = os.environ.get("COLUMNS", "")
+    if stated.isdecimal() and int(stated) > 0:
+        return int(stated)
+    if not is_terminal(sys.stdout):
         return None
     import shutil
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -90,6 +91,7 @@ def watch(
     from triage.watch.loop import Watch
     from triage.watch.pace import Limits, PaceMonitor
 
+    _check_paths(paths, quiet)
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
@@ -109,6 +111,21 @@ def watch(
             reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
         _follow(watched, reporter, stop, interval, max_idle, quiet)
         reporter.finish(store, no_store)
+
+
+def _check_paths(paths: Sequence[str], quiet: bool) -> None:
+    """Say which paths do not exist yet. Raises InputError for one whose directory does not exist either."""
+    for path in paths:
+        if os.path.lexists(path):
+            continue
+        directory = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(directory):
+            raise InputError(
+                f"{path} does not exist, nor does the directory {directory}",
+                hint="check the path; `triage watch` waits for logs in a directory that is there",
+            )
+        if not quiet:
+            _warn(f"{path} does not exist yet: waiting for it")
 
 
 class _Reporter:

@@ -129,3 +129,19 @@ _KEYS = {"ingests": "seen", "diagnosed": "said"}
 def record_keys(kind: type[Incident] | type[Feedback]) -> dict[str, str]:
     """Return the column and JSON key of each attribute of a record."""
     return {name: _KEYS.get(name, name) for name in kind.__dataclass_fields__}
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """Earlier incidents with the cause of one incident.
+
+    `total` counts them all, `recent` those of the week before it; `last_at` is when the latest of them failed. `hosts`
+    are those that failed in all of them and in this one. `note` is the latest feedback that gives a reason, behind who
+    gave it.
+    """
+
+    total: int
+    recent: int
+    last_at: float
+    hosts: tuple[str, ...] = ()
+    note: str = ""

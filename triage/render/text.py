@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from triage.model import Diagnosis, Evidence, Finding
+from triage.model.store import Recurrence
 from triage.render import inconclusive, phrases
+from triage.render.recurrence import describe_recurrence
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
 
@@ -16,6 +18,7 @@ name = "text"
 WIDTH = 100  # when the reader is not a terminal
 NARROWEST = 40
 QUOTED_LINES = 12
+SHORT_QUOTED_LINES = 6  # without details, so that the advice stands on the first screen
 QUOTED_ROWS = (
     2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
 )
@@ -30,32 +33,50 @@ _HEAD_STYLES: dict[phrases.VerdictKind, tuple[str, ...]] = {
 }
 
 
-def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:
-    """Return the report for a terminal of `width` columns, without control characters of the log."""
-    page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color))
+def render(
+    diagnosis: Diagnosis,
+    *,
+    width: int | None = None,
+    color: bool = False,
+    verbose: bool = True,
+    recurrence: Recurrence | None = None,
+) -> str:
+    """Return the report for a terminal of `width` columns, without control characters of the log.
+
+    Without `verbose` it has no details: what else was considered, the order of events, references.
+    """
+    page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color), verbose)
+    earlier = [describe_recurrence(recurrence)] if recurrence is not None else []
+    details = [
+        page.considered(),
+        page.timeline(),
+        page.section("Ignored", [_joined(page.groups.noise)], "dim"),
+    ]
+    considered, timeline, ignored = details if verbose else ([], [], [])
     sections = [
         page.head(),
+        page.section("Seen before", earlier, "bold", "yellow"),
         *page.inconclusive(),
         page.action(),
         page.caused(),
         page.section("Confirmed by", [_joined(page.groups.confirmed)]),
         page.section("Why", phrases.root_reasons(diagnosis)),
-        page.considered(),
+        considered,
         page.unknown(),
-        page.timeline(),
+        timeline,
         page.ranks(),
-        page.section("Ignored", [_joined(page.groups.noise)], "dim"),
+        ignored,
         page.warnings(),
-        page.footer(),
+        page.footer(has_more=not verbose and (any(details) or page.has_references)),
     ]
     return join_sections(sections)
 
 
-def quoted(text: str, width: int, indent: str = "  ") -> list[str]:
-    """Return log text behind a bar: a long line in at most three rows, many lines without their middle."""
+def quoted(text: str, width: int, indent: str = "  ", most: int = QUOTED_LINES) -> list[str]:
+    """Return log text behind a bar: a long line in at most three rows, of more than `most` lines not the middle."""
     bar = f"{indent}| "
     room = width - len(bar)
-    lines = phrases.shorten_lines(text, QUOTED_LINES)
+    lines = phrases.shorten_lines(text, most)
     return [bar + row for line in lines for row in fold(clip(line, _room(line, room)), room)]
 
 
@@ -67,8 +88,9 @@ def _room(line: str, room: int) -> int:
 class _Report:
     """One report; each method returns the lines of one section, none if there is nothing to show."""
 
-    def __init__(self, diagnosis: Diagnosis, width: int, paint: Paint) -> None:
+    def __init__(self, diagnosis: Diagnosis, width: int, paint: Paint, verbose: bool) -> None:
         self.diagnosis = diagnosis
+        self.verbose = verbose
         self.width = width
         self.paint = paint
         self.groups = phrases.group_findings(diagnosis)
@@ -108,7 +130,7 @@ class _Report:
         ]
         lines = fold(sanitize_line(", ".join(part for part in parts if part)), self.width)
         if not phrases.repeats_title(first, root):
-            lines += quoted(first.text, self.width)
+            lines += quoted(first.text, self.width, most=QUOTED_LINES if self.verbose else SHORT_QUOTED_LINES)
         if others:
             places = phrases.shorten_list([_place_and_rank(item, self.diagnosis) for item in others])
             rows = fold(clip(sanitize_line(f"also {places}"), self.width * 2), self.width)
@@ -130,7 +152,8 @@ class _Report:
         advice = self.root.remediation
         steps = [f"{number}. {step}" for number, step in enumerate(advice.steps, 1)]
         # Addresses and commands are there to be copied: a narrow terminal wraps them itself and they stay whole.
-        paragraphs = [advice.summary, *steps, *(f"- {link}" for link in advice.references)]
+        links = [f"- {link}" for link in advice.references] if self.verbose else []
+        paragraphs = [advice.summary, *steps, *links]
         missing = [f"{number}. {step}" for number, step in enumerate(phrases.next_steps(self.diagnosis), 1)]
         return self.section("What to do", paragraphs, "bold", "green", longest=COPIED) + self.section(
             "Next time", missing, "bold", "green", longest=COPIED
@@ -209,9 +232,15 @@ class _Report:
             lines.append(f"- {clip(sanitize_line(origin + message), self.width * 2)} ({code})")
         return self.section("Warnings", lines + _more(len(warnings)), "bold", "yellow")
 
-    def footer(self) -> list[str]:
-        """Return the job, its size and the versions."""
-        lines = fold(sanitize_line(" · ".join(phrases.footer_parts(self.diagnosis))), self.width)
+    @property
+    def has_references(self) -> bool:
+        """Does the advice for the root cause name pages to read?"""
+        return self.root is not None and bool(self.root.remediation.references)
+
+    def footer(self, *, has_more: bool = False) -> list[str]:
+        """Return the job, its size and the versions. `has_more`: -v shows details."""
+        parts = [*phrases.footer_parts(self.diagnosis), *(["-v for details"] if has_more else [])]
+        lines = fold(sanitize_line(" · ".join(parts)), self.width)
         return [self.paint(line.rstrip(), "dim") for line in lines]
 
 

@@ -1,0 +1,61 @@
+"""Has the cause of an incident ended jobs before: how often, when, where, and what people said of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triage.model.store import Recurrence
+
+if TYPE_CHECKING:
+    from triage.store import Store
+
+WEEK = 7 * 86400.0
+_SAME_CLUSTER = (
+    "i.signature IS NULL AND i.key IN (SELECT key FROM cluster_key WHERE cluster = "
+    "(SELECT cluster FROM cluster_key WHERE key = ?))"
+)
+# Earlier incidents whose hosts are compared; of a more frequent cause, the latest.
+_COMPARED = 50
+
+
+def find_recurrence(store: Store, reference: str) -> Recurrence | None:
+    """Return the earlier incidents with the same signature, or of the same cluster; None where there is none.
+
+    Raises StoreError for an unknown reference.
+    """
+    db = store.connections
+    num = store.incidents.find_number(reference)
+    incident = db.read("SELECT signature, key, at FROM incident WHERE num = ?", (num,))[0]
+    if incident["signature"] is None and incident["key"] is None:
+        return None
+    cause, value = "i.signature = ?", incident["signature"]
+    if value is None:
+        cause, value = _SAME_CLUSTER, incident["key"]
+    where = f"{cause} AND i.num <> ? AND i.at <= ?"
+    arguments = (value, num, incident["at"])
+    counted = db.read(
+        "SELECT count(*) AS total, coalesce(sum(CASE WHEN i.at > ? THEN 1 ELSE 0 END), 0) AS recent, "
+        f"max(i.at) AS last_at FROM incident i WHERE {where}",
+        (incident["at"] - WEEK, *arguments),
+    )[0]
+    if not counted["total"]:
+        return None
+    compared = min(int(counted["total"]), _COMPARED)
+    hosts = db.read(
+        "SELECT h.name FROM host h JOIN host own ON own.name = h.name AND own.incident = ? AND own.blamed "
+        f"WHERE h.blamed AND h.incident IN (SELECT i.num FROM incident i WHERE {where} ORDER BY i.at DESC LIMIT ?) "
+        "GROUP BY h.name HAVING count(*) = ? ORDER BY h.name",
+        (num, *arguments, compared, compared),
+    )
+    notes = db.read(
+        "SELECT f.actor, f.because FROM feedback f JOIN incident i ON i.num = f.incident "
+        f"WHERE f.because <> '' AND {where} ORDER BY f.id DESC LIMIT 1",
+        arguments,
+    )
+    return Recurrence(
+        int(counted["total"]),
+        int(counted["recent"]),
+        float(counted["last_at"]),
+        tuple(row["name"] for row in hosts),
+        "".join(f"{row['actor']}: {row['because']}" for row in notes),
+    )
