@@ -91,13 +91,14 @@ def watch(
     from triage.watch.loop import Watch
     from triage.watch.pace import Limits, PaceMonitor
 
-    _check_paths(paths, quiet)
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
     idle_after = options.parse_duration(idle, "--idle") or 0.0
     idle_after = idle_after if max_idle is None else min(idle_after, max_idle)
-    watched = Watch(Follower(paths, Options(catalogs=tuple(catalog or ()))), pace, idle_after=idle_after)
+    watched = Watch(
+        Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()))), pace, idle_after=idle_after
+    )
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
         watched.follower.find_files(watched.clock())
@@ -113,8 +114,8 @@ def watch(
         reporter.finish(store, no_store)
 
 
-def _check_paths(paths: Sequence[str], quiet: bool) -> None:
-    """Say which paths do not exist yet. Raises InputError for one whose directory does not exist either."""
+def _check_paths(paths: Sequence[str], quiet: bool) -> Sequence[str]:
+    """Return the paths; say which do not exist yet. Raises InputError where the directory does not exist either."""
     for path in paths:
         if os.path.lexists(path):
             continue
@@ -126,6 +127,7 @@ def _check_paths(paths: Sequence[str], quiet: bool) -> None:
             )
         if not quiet:
             _warn(f"{path} does not exist yet: waiting for it")
+    return paths
 
 
 class _Reporter:
