@@ -96,9 +96,8 @@ def watch(
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
     idle_after = options.parse_duration(idle, "--idle") or 0.0
     idle_after = idle_after if max_idle is None else min(idle_after, max_idle)
-    watched = Watch(
-        Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()))), pace, idle_after=idle_after
-    )
+    followed = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ())))
+    watched = Watch(followed, pace, idle_after=idle_after)
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
         watched.follower.find_files(watched.clock())
