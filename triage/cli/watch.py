@@ -94,10 +94,9 @@ def watch(
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
-    idle_after = options.parse_duration(idle, "--idle") or 0.0
-    idle_after = idle_after if max_idle is None else min(idle_after, max_idle)
+    limits = (options.parse_duration(idle, "--idle") or 0.0, max_idle)
     followed = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ())))
-    watched = Watch(followed, pace, idle_after=idle_after)
+    watched = Watch(followed, pace, idle_after=min(limit for limit in limits if limit is not None))
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
         watched.follower.find_files(watched.clock())
