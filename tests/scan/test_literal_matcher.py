@@ -280,3 +280,45 @@ def test_only_large_slices_teach_a_storm(monkeypatch: pytest.MonkeyPatch, size: 
         matcher = HyperscanMatcher([b"boom", b"err"], [])
         matcher.find_first(data.ljust(size, b"."), 0, size)
         assert (matcher._storm.fast_path is not None) is (is_counted and may_count)
+
+
+@pytest.mark.parametrize(("slices", "is_storm"), [(3, True), (2, False)])
+def test_a_storm_is_learned_from_the_sample(monkeypatch: pytest.MonkeyPatch, slices: int, is_storm: bool) -> None:
+    """A literal in more than half of the slices of a sample is usual; nothing is left to learn or to compile then."""
+    monkeypatch.setattr(literal_matcher, "_SLICE_START", 8)
+    matcher = HyperscanMatcher([b"boom", b"err"], [])
+    matcher.prepare(b"a boom..".ljust(8) * slices + b"nothing." * (4 - slices))
+    assert (matcher._storm.fast_path is not None) is is_storm
+    if matcher._storm.fast_path is not None:
+        usual, rest = matcher._storm.fast_path
+        assert usual == {0}
+        assert isinstance(rest, HyperscanMatcher)
+        assert set(matcher._databases) == {"windows", "all", "first"}
+        assert "windows" in rest._databases
+        for data in (b"boom" * 8, b"boom" * 8 + b"err", b"err" * 8, b"." * 24 + b"boom"):
+            assert matcher.find_first(data, 0, len(data)) == Re2Matcher([b"boom", b"err"]).find_first(
+                data, 0, len(data)
+            )
+
+
+def test_a_sample_with_every_literal_is_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all literals are usual there are no others to search for."""
+    monkeypatch.setattr(literal_matcher, "_SLICE_START", 8)
+    matcher = HyperscanMatcher([b"boom"], [])
+    matcher.prepare(b"a boom.." * 4)
+    assert matcher._storm.fast_path is None
+
+
+def test_windows_are_fitted_until_none_is_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What replaces a common window is checked too, in a large sample as in a small one; the others stay."""
+    literals, windows = [b"my window99 failed", b"boom and more"], [b"window99", b"boom and"]
+    sample = b"\n".join([b"my window99 is fine", b"boom", b"my window99 ok"] * 3)
+    expected = sorted([b"my window99 failed", b"boom and"])
+    for small in (0, 1 << 17):
+        monkeypatch.setattr(literal_matcher, "_SMALL_SAMPLE", small)
+        monkeypatch.setattr(literal_matcher, "_MAX_REFITS", 3)
+        fitted = HyperscanMatcher(literals, windows, sample)._expressions["windows"]
+        assert all(any(window in literal for window in fitted) for literal in literals)
+        assert b"window99" not in fitted
+        assert b"boom and" in fitted
+    assert fitted == expected

@@ -6,22 +6,20 @@ is wrong. Writing is atomic and best effort; without a writable cache every run 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from triage.base.private_files import read_private_file, write_private_file
 from triage.catalog.signature_files import Stamp
 
 _Cached = TypeVar("_Cached")
 FORMAT_VERSION = 8  # raised when the same files compile to something else
-MAX_BYTES = 64 * 1024 * 1024
 # Modules besides this package that a compiled catalog depends on.
 COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
 OFF_VALUES = frozenset({"", "0", "off", "no", "none"})
@@ -70,7 +68,7 @@ class _CacheFile(msgspec.Struct):
 def read_cache(path: Path, expected: str, of_type: type[_Cached]) -> _Cached | None:
     """Read the value if the file is this user's, complete and has the key `expected`; otherwise None."""
     try:
-        file = msgspec.json.decode(_read_private_file(path) or b"", type=_CacheFile)
+        file = msgspec.json.decode(read_private_file(path) or b"", type=_CacheFile)
         return msgspec.json.decode(file.catalog, type=of_type) if file.key == expected else None
     except (OSError, ValueError, RecursionError):
         return None
@@ -78,36 +76,8 @@ def read_cache(path: Path, expected: str, of_type: type[_Cached]) -> _Cached | N
 
 def write_cache(path: Path, expected: str, catalog: object) -> None:
     """Write a catalog, or a part of one, atomically, readable by the user alone. Do nothing if that is impossible."""
-    import tempfile  # slow to import, and a cache hit does not write
-
-    temporary = ""
     try:
         data = msgspec.json.encode({"key": expected, "catalog": catalog})
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _remove_parts(path)
-        descriptor, temporary = tempfile.mkstemp(prefix=path.name + ".", dir=path.parent)  # mkstemp makes it 0600
-        with os.fdopen(descriptor, "wb") as out:
-            out.write(data)
-        os.replace(temporary, path)
-    except (OSError, ValueError):
-        if temporary:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-
-
-def _remove_parts(path: Path) -> None:
-    """Remove what killed processes left. A process that writes at this moment loses its part, and writes no cache."""
-    for part in path.parent.glob(f"{path.name}.*"):
-        with contextlib.suppress(OSError):
-            part.unlink()
-
-
-def _read_private_file(path: Path) -> bytes | None:
-    """The bytes of a regular file of this user that nobody else can write."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    with open(os.open(path, flags), "rb") as stream:
-        status = os.fstat(stream.fileno())
-        foreign = hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022)
-        if not stat.S_ISREG(status.st_mode) or foreign or status.st_size > MAX_BYTES:
-            return None
-        return stream.read(MAX_BYTES)
+    except ValueError:
+        return
+    write_private_file(path, data)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from triage import artifacts, compare, evidence, sources
 from triage.base.options import Options, Report, advance
 from triage.catalog import version_bounds
+from triage.catalog.cache import choose_directory
 from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
@@ -37,6 +38,7 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
         generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
         fork=options.fork,
+        cache=choose_directory(),
         on_progress=advance(progress, sum(file.size for file in intake.files)),
         on_failure=intake.warn_unreadable,
     )

@@ -59,6 +59,9 @@ class LiteralMatcher(Protocol):
     def for_thread(self) -> LiteralMatcher:
         """Return a matcher that one thread may use while others use theirs."""
 
+    def prepare(self, sample: bytes) -> None:
+        """Get ready for many threads or forked processes; `sample` is from all over what will be searched."""
+
     def find(
         self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
     ) -> list[PossibleMatch]:

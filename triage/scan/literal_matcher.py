@@ -17,8 +17,11 @@ import copy
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
+from triage.scan import database_cache
+from triage.scan.database_cache import StoredDatabases
 from triage.scan.interface import OVERLAP, LiteralMatcher, PossibleMatch
 from triage.scan.windows import add_missing_windows, literals_by_window, replace_common_windows
 
@@ -69,38 +72,55 @@ class Storm:
 class HyperscanMatcher:
     """Search with Hyperscan: databases of the windows, of all literals, and of the first match of each literal.
 
-    A database is compiled at its first use and shared between threads. Each thread gets a matcher with scratch space
-    of its own from `for_thread`.
+    A database is compiled, or loaded from the cache, at its first use and shared between threads. Each thread gets a
+    matcher with scratch space of its own from `for_thread`.
     """
 
-    def __init__(self, literals: Sequence[bytes], windows: Sequence[bytes], sample: bytes = b"") -> None:
+    def __init__(
+        self,
+        literals: Sequence[bytes],
+        windows: Sequence[bytes],
+        sample: bytes = b"",
+        stored: StoredDatabases | None = None,
+    ) -> None:
         import hyperscan
 
         self._hyperscan = hyperscan
         self._expressions = {
-            "windows": add_missing_windows(windows, literals),
+            "windows": stored.windows if stored else add_missing_windows(windows, literals),
             "all": list(literals),
             "first": list(literals),
         }
+        self._serialized = dict(stored.databases) if stored else {}
         self._databases: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
-        self._lines_searched = _LINES_WITHOUT_AUTOMATON if sample else 0
+        self._lines_searched = _LINES_WITHOUT_AUTOMATON if sample or stored else 0
         self._storm = Storm()
-        self._window_literals: list[tuple[int, ...]] | None = None
+        self._literals_of = dict(zip(stored.windows, stored.window_literals, strict=True)) if stored else {}
+        self._window_literals: list[tuple[int, ...]] | None = stored.window_literals if stored else None
         # The storm's matcher for unusual literals, and this thread's copy of it.
         self._thread_rest: tuple[LiteralMatcher, LiteralMatcher] | None = None
-        refits = _MAX_REFITS if len(sample) > _SMALL_SAMPLE else bool(sample)
-        for remaining in reversed(range(refits)):
-            common = self._find_common_windows(sample)
-            if not common:
-                break
-            self._expressions["windows"] = replace_common_windows(
-                self._expressions["windows"], common, literals, last=not remaining
-            )
-            self._databases.pop("windows", None)
-            self._scratches.pop("windows", None)
-            self._window_literals = None
+        self._fit_windows(sample)
+
+    def dump(self, key: str) -> StoredDatabases:
+        """Compile all databases and return them, to be stored under this key."""
+        databases = {name: self._hyperscan.dumpb(self._database(name)) for name in self._expressions}
+        return StoredDatabases(key, self._expressions["windows"], self._literals_by_window(), databases)
+
+    def prepare(self, sample: bytes) -> None:
+        """Do what forked processes would else do again each: compile databases, and learn a storm from the sample."""
+        self._database("windows")
+        slices = [sample[start : start + _SLICE_START] for start in range(0, len(sample), _SLICE_START)]
+        counts = Counter(
+            literal for part in slices for _, literal in self._scan("first", part, 0, len(part), _UNLIMITED)
+        )
+        usual = frozenset(literal for literal, count in counts.items() if 2 * count > len(slices))
+        if usual and len(usual) < len(self._expressions["all"]):
+            self._database("all")
+            rest = self._build_without(usual, sample[: _SMALL_SAMPLE // 2])
+            rest._database("windows")
+            self._storm.fast_path = usual, rest
 
     def for_thread(self) -> HyperscanMatcher:
         """Return a matcher with the same databases and its own scratch space."""
@@ -153,7 +173,10 @@ class HyperscanMatcher:
     def _literals_by_window(self) -> list[tuple[int, ...]]:
         """Return the literals that contain each window."""
         if self._window_literals is None:
-            self._window_literals = literals_by_window(self._expressions["windows"], self._expressions["all"])
+            windows = self._expressions["windows"]
+            new = [window for window in windows if window not in self._literals_of]
+            self._literals_of.update(zip(new, literals_by_window(new, self._expressions["all"]), strict=True))
+            self._window_literals = [self._literals_of[window] for window in windows]
         return self._window_literals
 
     def _scan(self, name: str, data: bytearray | bytes, start: int, stop: int, limit: int) -> list[tuple[int, int]]:
@@ -188,26 +211,68 @@ class HyperscanMatcher:
             pair = self._scratches[name] = (database, self._hyperscan.Scratch(database))
         return pair
 
-    def _find_common_windows(self, sample: bytes) -> set[bytes]:
+    def _fit_windows(self, sample: bytes) -> None:
+        """Replace the windows that are common in the sample; only what replaces them is checked again."""
+        unchecked = self._expressions["windows"]
+        refits = _MAX_REFITS if len(sample) > _SMALL_SAMPLE else bool(sample)
+        for remaining in reversed(range(refits)):
+            common = self._find_common_windows(sample, unchecked)
+            if not common:
+                break
+            before = self._expressions["windows"]
+            fitted = replace_common_windows(before, common, self._expressions["all"], last=not remaining)
+            unchecked = sorted({*fitted}.difference(before))
+            self._expressions["windows"] = fitted
+            self._window_literals = None
+            for cached in (self._serialized, self._databases, self._scratches):
+                cached.pop("windows", None)
+
+    def _find_common_windows(self, sample: bytes, unchecked: list[bytes]) -> set[bytes]:
         """Return the windows that match too often in the sample, in lines without any of their literals."""
         if len(sample) <= _SMALL_SAMPLE:
-            return {window for window in self._expressions["windows"] if sample.count(window) > _MAX_RARE}
+            return {window for window in unchecked if sample.count(window) > _MAX_RARE}
         counts: dict[int, int] = {}
-        for end, window in self._scan("windows", sample, 0, len(sample), _UNLIMITED):
+        for end, window in self._scan_once(unchecked, sample):
             line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
-            if counts.get(window, 0) < _MAX_RARE or not self.literals_in(line, self._literals_by_window()[window]):
+            literals = self._literals_of[unchecked[window]]
+            if counts.get(window, 0) < _MAX_RARE or not self.literals_in(line, literals):
                 counts[window] = counts.get(window, 0) + 1
-        return {self._expressions["windows"][window] for window, count in counts.items() if count > _MAX_RARE}
+        return {unchecked[window] for window, count in counts.items() if count > _MAX_RARE}
+
+    def _scan_once(self, windows: list[bytes], sample: bytes) -> list[tuple[int, int]]:
+        """Return the matches of some of the windows in the sample."""
+        self._literals_by_window()
+        if windows is self._expressions["windows"]:
+            return self._scan("windows", sample, 0, len(sample), _UNLIMITED)
+        if not windows:
+            return []
+        self._expressions["new windows"] = windows
+        try:
+            return self._scan("new windows", sample, 0, len(sample), _UNLIMITED)
+        finally:
+            for named in (self._expressions, self._databases, self._scratches):
+                named.pop("new windows")
 
     def _database(self, name: str) -> Any:
         with self._lock:
             if name not in self._databases:
-                expressions = self._expressions[name]
-                flags = int(self._hyperscan.HS_FLAG_SINGLEMATCH) if name == "first" else 0
-                database = self._hyperscan.Database(mode=self._hyperscan.HS_MODE_BLOCK)
-                database.compile(expressions=expressions, ids=list(range(len(expressions))), flags=flags, literal=True)
-                self._databases[name] = database
+                self._databases[name] = self._load(name) or self._compile(name)
             return self._databases[name]
+
+    def _load(self, name: str) -> Any:
+        """Return a database from the cache, or None if there is none that this version and processor can use."""
+        serialized = self._serialized.pop(name, None)
+        try:
+            return serialized and self._hyperscan.loadb(serialized, self._hyperscan.HS_MODE_BLOCK)
+        except self._hyperscan.error:
+            return None
+
+    def _compile(self, name: str) -> Any:
+        expressions = self._expressions[name]
+        flags = int(self._hyperscan.HS_FLAG_SINGLEMATCH) if name == "first" else 0
+        database = self._hyperscan.Database(mode=self._hyperscan.HS_MODE_BLOCK)
+        database.compile(expressions=expressions, ids=list(range(len(expressions))), flags=flags, literal=True)
+        return database
 
 
 class Re2Matcher:
@@ -221,6 +286,9 @@ class Re2Matcher:
         options.encoding = re2.Options.Encoding.LATIN1
         options.max_mem = 1 << 28
         self._any = re2.compile(b"|".join(re2.escape(literal) for literal in literals), options)
+
+    def prepare(self, sample: bytes) -> None:
+        """Do nothing: everything is compiled."""
 
     def for_thread(self) -> Re2Matcher:
         """Return this matcher: threads can share it."""
@@ -250,18 +318,36 @@ class Re2Matcher:
 
 
 def build(
-    literals: Sequence[str], engine: str = "auto", windows: Sequence[str] = (), sample: bytes = b""
+    literals: Sequence[str],
+    engine: str = "auto",
+    windows: Sequence[str] = (),
+    sample: bytes = b"",
+    cache: Path | None = None,
 ) -> LiteralMatcher:
     """Compile `literals` into a matcher.
 
     `windows` (see windows.py) are fitted to `sample`, some bytes of what will be scanned. `engine` is auto, hyperscan
-    or re2; auto uses re2 where Hyperscan is not installed. Raises ImportError when the named engine is missing.
+    or re2; auto uses re2 where Hyperscan is not installed. `cache` is the directory of compiled databases. Raises
+    ImportError when the named engine is missing.
     """
     encoded = [literal.encode() for literal in literals]
     if engine != "re2":
         try:
-            return HyperscanMatcher(encoded, [window.encode() for window in windows], sample)
+            return _build_hyperscan(encoded, [window.encode() for window in windows], sample, cache)
         except ImportError:
             if engine == "hyperscan":
                 raise
     return Re2Matcher(encoded)
+
+
+def _build_hyperscan(
+    literals: Sequence[bytes], windows: Sequence[bytes], sample: bytes, cache: Path | None
+) -> HyperscanMatcher:
+    stored = None
+    if cache is not None:
+        key = database_cache.compute_key(literals, windows)
+        stored = database_cache.read_databases(cache, key)
+        if stored is None:
+            stored = HyperscanMatcher(literals, windows).dump(key)
+            database_cache.write_databases(cache, stored)
+    return HyperscanMatcher(literals, windows, sample, stored)

@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from triage.base.content_digest import digest_list
@@ -77,8 +78,9 @@ class Scan:
     """One scan: tasks are given to processes or threads, and results are sorted by name.
 
     `fork`: the program has no other threads, so processes may be forked when there is much to read. `generic` are the
-    numbers of the literals that are not specific to a signature. `on_progress` is called with the number of bytes
-    that were read, `on_failure` with the name and the error of a source that could not be read.
+    numbers of the literals that are not specific to a signature. `cache` is the directory of compiled databases.
+    `on_progress` is called with the number of bytes that were read, `on_failure` with the name and the error of a
+    source that could not be read.
     """
 
     def __init__(
@@ -92,6 +94,7 @@ class Scan:
         generic: frozenset[int] = frozenset(),
         engine: str = "auto",
         fork: bool = False,
+        cache: Path | None = None,
         on_progress: OnProgress,
         on_failure: OnFailure,
     ) -> None:
@@ -103,6 +106,7 @@ class Scan:
         self.workers = workers
         self.chunk_bytes = chunk_bytes
         self.fork = fork
+        self.cache = cache
         self._on_progress = on_progress
         self._on_failure = on_failure
         self._lock = threading.Lock()
@@ -113,7 +117,10 @@ class Scan:
 
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, ScanResult]], list[Source]]:
         """Scan everything; return the scanned texts and the sources that are not text, each sorted by name."""
-        self._matcher = build(self.literals, self.engine, self.windows, _read_sample(containers))
+        sample = _read_sample(containers)
+        self._matcher = build(self.literals, self.engine, self.windows, sample, self.cache)
+        if sample:
+            self._matcher.prepare(sample)
         packed = [container for container in containers if container.plain is None]
         spans = list(self._list_spans(containers))
         if self.fork and not packed and sum(plain.size for plain in self._plain.values()) >= _MIN_BYTES_TO_FORK:

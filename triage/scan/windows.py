@@ -96,14 +96,22 @@ def literals_by_window(windows: Sequence[bytes], literals: Sequence[bytes]) -> l
 
 
 def _window_finder(windows: Collection[bytes]) -> Callable[[bytes], set[bytes]]:
-    """Return a function that finds the windows in a literal: those of the usual length by lookup, others one by one."""
+    """Return a function that finds the windows in a literal: those of the usual length by lookup, others by prefix."""
     width = max(Counter(map(len, windows)).items(), key=lambda item: item[::-1], default=(1, 0))[0]
     alike = {window for window in windows if len(window) == width}
-    others = [window for window in windows if len(window) != width]
+    prefix = min((_PREFIX, *map(len, windows)))
+    others: dict[bytes, list[bytes]] = {}
+    for window in windows:
+        if len(window) != width:
+            others.setdefault(window[:prefix], []).append(window)
 
     def windows_in(literal: bytes) -> set[bytes]:
-        pieces = {literal[at : at + width] for at in range(len(literal) - width + 1)}
-        return (alike & pieces).union(window for window in others if window in literal)
+        present = alike.intersection(literal[at : at + width] for at in range(len(literal) - width + 1))
+        for at in range(len(literal) - prefix + 1) if others else ():
+            for window in others.get(literal[at : at + prefix], ()):
+                if literal.startswith(window, at):
+                    present.add(window)
+        return present
 
     return windows_in
 
