@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import BinaryIO, NamedTuple, Protocol, runtime_checkable
 
 from triage.base.errors import TriageError
+from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Evidence, Source, Warning
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from triage.base.errors import OptionError
+from triage.base.lazy_dataclass import dataclass
 
 ENGINES = ("auto", "hyperscan", "re2")
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
+from triage.base.lazy_dataclass import dataclass
 from triage.catalog import digit_masking, regex
 from triage.catalog.backtracking import BacktrackingSearches
 from triage.catalog.distinct_evidence import NO_CAPTURES, Captures, DistinctEvidence, add_evidence, group_evidence

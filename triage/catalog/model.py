@@ -7,11 +7,12 @@ have no tag that distinguishes the two kinds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 import msgspec
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model import Role, Severity, Warning as Note
 
 Engine = Literal["re2", "regex"]

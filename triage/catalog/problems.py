@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from triage.base.lazy_dataclass import dataclass
 
 # Codes of the warnings that a loaded catalog carries.
 SKIPPED = "catalog-skipped"

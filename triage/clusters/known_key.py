@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.clusters.fingerprint import headline_words, message_words
 from triage.model.diagnosis import Fingerprint
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from triage.base.lazy_dataclass import dataclass
 from triage.clusters.known_key import LEAST_SHARED, KnownKey, overlap
 
 MOST_WORDS = 3

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from triage.base.lazy_dataclass import dataclass
 
 How = Literal["exact", "nested", "taught", "new", "unanchored"]
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Collection
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import Headline
 from triage.clusters.rules import Rules

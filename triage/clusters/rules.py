@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from triage.base.errors import CatalogError
+from triage.base.lazy_dataclass import dataclass
 
 FILE = Path(__file__).with_name("rules.toml")
 

@@ -6,10 +6,11 @@ import dataclasses
 import itertools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TypedDict
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.rank_ranges import format_ranks
 from triage.compare.devices import find_unhealthy_devices
 from triage.compare.setting_rules import Condition, Rules

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.compare import step_comparison
 from triage.compare.observed_values import ObservedValues
 from triage.compare.quantities import RankValue

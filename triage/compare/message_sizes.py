@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.evidence.extraction import ExtractedJob, source_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.compare.log_steps import read_step
 from triage.compare.quantities import CompleteOrigin, RankValue, extract_values
 from triage.model.evidence import Source

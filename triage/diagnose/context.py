@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, TypeVar
 
+from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.time_order import Clocks
 from triage.model.evidence import Evidence
 from triage.ranks.separate_groups import Stated

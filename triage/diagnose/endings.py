@@ -7,8 +7,8 @@ only where the job shows nothing better. What a launcher reports of the end of a
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.launcher_reports import is_end_report
 from triage.model import EndingDetail, Evidence, StackDetail

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.rank_ranges import format_ranks
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
+from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.context import RuleContext
 from triage.diagnose.npu_progress import read_npu_progress
 from triage.diagnose.progress import Group, GroupProgress, Progress, read_progress

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.context import RuleContext
 from triage.model import Evidence, RasDetail
 from triage.model.ras import RasCommunicator, RasPart, RasProcess, RasSplit

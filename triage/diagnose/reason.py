@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.catalog.match import Match, Matcher
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import attempts, attribution, causes, rules

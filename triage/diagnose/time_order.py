@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.clocks import RESOLUTION
 from triage.ranks.identity import short_host

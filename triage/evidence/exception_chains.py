@@ -7,8 +7,8 @@ than the second. `During handling`: the second one, unless it is a wrapper or a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.records.tracebacks import CHAINS
 

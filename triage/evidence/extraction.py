@@ -6,7 +6,7 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 
 from triage import evidence
 from triage.base.forks import map_forked
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
 from triage.evidence.endings.extraction import find_endings

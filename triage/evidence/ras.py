@@ -7,8 +7,9 @@ kinds together, list missing ranks in one line, and say UNKNOWN where later vers
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import ras_json
 from triage.evidence.extractor import make_evidence

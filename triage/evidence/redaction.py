@@ -17,11 +17,11 @@ import hmac
 import os
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from triage.base.errors import OptionError
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 VARIABLE = "TRIAGE_REDACT"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import Field, dataclass
+from dataclasses import Field
 from typing import Any, ClassVar, Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.ras import RasCommunicator, RasProcess
 
 Chain = Literal["final", "cause", "context"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.diagnosis import Severity
 from triage.model.evidence import Evidence, Warning
 

@@ -7,9 +7,10 @@ decompressed text, lines are 1-based. Ranks are global ranks; what is not known 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.details import Detail, RankBasis
 
 SourceKind = Literal[

@@ -5,7 +5,7 @@ Ranks are those within the communicator. Counts are the operations that a rank h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from triage.base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

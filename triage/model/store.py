@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.diagnosis import Diagnosis, Fingerprint, Verdict
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.diagnosis import Diagnosis
 
 EventKind = Literal[

@@ -6,12 +6,12 @@ import json
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import BinaryIO
 
 from triage import artifacts, sources
 from triage.artifacts.interface import Artifact, StreamReader
 from triage.base.content_digest import digest_bytes, digest_list, start_digest
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Source, Warning
 from triage.pipeline.document_names import NameKind, classify_name

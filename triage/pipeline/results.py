@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult
 from triage.evidence.extraction import ExtractedJob, SourceContext

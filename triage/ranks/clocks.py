@@ -9,7 +9,9 @@ events more exactly than that.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from triage.base.lazy_dataclass import dataclass
 
 # Timestamps of glog and torchelastic have whole seconds, so two of the same moment can differ by a second.
 RESOLUTION = 2.0

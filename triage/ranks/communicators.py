@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Origin
 
 

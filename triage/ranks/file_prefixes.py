@@ -10,8 +10,8 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS

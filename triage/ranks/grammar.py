@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 Kind = Literal["writer", "record", "carrier"]

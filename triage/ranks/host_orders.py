@@ -7,7 +7,8 @@ only if its slots are as many as the ranks of the world, and no known host of a 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+
+from triage.base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

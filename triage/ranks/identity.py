@@ -11,9 +11,10 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
+from triage.base.lazy_dataclass import dataclass
 from triage.model.details import RankBasis
 from triage.model.evidence import Origin
 from triage.ranks.clocks import HostClocks

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks import word_wrap
 from triage.ranks.file_prefixes import SAMPLED_LINES, UNLABELLED, detect_table

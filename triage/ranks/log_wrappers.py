@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.grammar import Table
@@ -75,7 +76,7 @@ _DOCKER = lazy_re(rb'(\\n)?","stream":"(stdout|stderr)"')
 CRI_PREFIX = lazy_re(rb"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|[+-]\d\d:\d\d) (stdout|stderr) ([FP])(?::\w+)? ")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class LogWrapper:
     """A way to wrap log lines. `sample` is a part of a file with the messages `step 3` and `step 4`."""
 
@@ -384,7 +385,7 @@ def _unwrap_stamped(
     return None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class _Piece:
     """A physical line of a cut one: its stream, whether the line continues, and where its text is."""
 

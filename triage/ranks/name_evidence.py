@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 Join = tuple[str, Hashable, int]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 _NODE_NAME = lazy_re(r"(?i)(?:^|/)(?:[\w.-]*?[_.-])?(?:node|host|machine|nnode)[_-]?(?P<node>\d{1,4})(?=[/._-]|$)")

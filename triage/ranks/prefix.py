@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from triage.base.digit_masks import mask_digits
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.grammar import ORIGIN_PARTS, Grammar, Table, start_class

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from triage.base.lazy_dataclass import dataclass
 from triage.ranks.places import short_host
 from triage.ranks.sole_ranks import name_process
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
 
 from triage.base.host_lists import expand_numbers
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 LONGEST = 4000

@@ -10,8 +10,8 @@ import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from triage.base.digit_masks import mask_digits
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks.identity import JobMap
 from triage.ranks.layouts import LONGEST_PREFIX

@@ -7,9 +7,9 @@ The host of another process in such a line, as of the store that a rank connects
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from triage.base.digit_masks import ask_masked
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 

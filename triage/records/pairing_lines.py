@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from triage.base.digit_masks import ask_lines, ask_masked
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap

@@ -6,10 +6,11 @@ Everything here uses no more than the JSON report carries, so that a saved repor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_rank_numbers, format_ranks
 from triage.model import INCONCLUSIVE, Diagnosis, Evidence, Finding, Job, Origin, RankState

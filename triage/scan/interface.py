@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
 from typing import Protocol
+
+from triage.base.lazy_dataclass import dataclass
 
 # A longer line is searched in pieces, so that one endless line cannot fill the memory.
 MAX_LINE = 1 << 16

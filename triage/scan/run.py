@@ -11,12 +11,13 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from triage.base.content_digest import digest_list
 from triage.base.forks import map_forked
+from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
 from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult, WriterKey
 from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans

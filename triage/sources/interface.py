@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO, Literal, NamedTuple
 
 from triage.base.errors import InputError
+from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source, SourceKind, Warning
 from triage.sources.bytestream import ByteStream
 

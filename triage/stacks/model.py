@@ -6,8 +6,9 @@ Frames are innermost first. What a form does not print stays empty or None; noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from triage.base.lazy_dataclass import dataclass
 
 Language = Literal["native", "python", "java"]
 Trust = Literal["", "context", "unwound", "scan"]

@@ -10,8 +10,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.attribution import PLACING
 from triage.diagnose.candidates import READING, Candidate
 from triage.diagnose.causes import CHOOSING

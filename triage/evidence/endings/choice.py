@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
 from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings import FORMS
 from triage.evidence.endings.failure_terms import find_failure_term, goes_on, only_closes, warns

@@ -9,9 +9,9 @@ import bisect
 import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from triage.base.digit_masks import ask_masked
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify_raw
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from triage.base.lazy_dataclass import dataclass
 from triage.stacks.forms.interface import SIGNAL_NUMBERS, SIGNAL_TEXTS, parse_decimal, parse_hex
 from triage.stacks.model import Frame, Language, Stacks, Thread
 

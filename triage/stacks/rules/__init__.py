@@ -10,10 +10,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from triage.base.errors import TriageError
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 
 CLASSES: tuple[str, ...] = (
