@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from triage.cli import options
+from triage.cli import values
 from triage.render import NAMES
 
 Command = Callable[..., tuple[int, str, str]]
@@ -118,7 +118,7 @@ def test_help_teaches_with_an_example(command: Command, name: str) -> None:
 
 def test_formats_of_help_are_those_of_render() -> None:
     """The list in the options is the list of renderers."""
-    assert get_args(options.Format) == NAMES
+    assert get_args(values.Format) == NAMES
 
 
 @pytest.mark.parametrize(
@@ -126,4 +126,4 @@ def test_formats_of_help_are_those_of_render() -> None:
 )
 def test_byte_counts(text: str, count: int) -> None:
     """Units are powers of 1024 in either case."""
-    assert options.parse_size(text) == count
+    assert values.parse_size(text) == count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 
@@ -10,8 +11,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     from triage.cli import failure
 
     try:
+        from triage.cli.plain_arguments import parse_ingest
+
+        arguments = sys.argv[1:] if argv is None else list(argv)
+        plain = parse_ingest(arguments)
+        if plain is not None:
+            from triage.cli.ingest_job import ingest_job
+
+            return ingest_job(**plain)
         from triage.cli import app
 
-        return app.run(argv)
+        return app.run(arguments)
     except BaseException as error:
         return failure.report(error)

@@ -11,6 +11,7 @@ import typer
 
 from triage.base.errors import InputError, OptionError, StoreError
 from triage.cli import options, streams
+from triage.cli.values import parse_size
 
 OlderThan = Annotated[
     str | None,
@@ -80,7 +81,7 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
 
     streams.check_output(None)
     days = _parse_days(older_than) if older_than is not None else None
-    limit = options.parse_size(max_size, "--max-size") if max_size is not None else None
+    limit = parse_size(max_size, "--max-size") if max_size is not None else None
     with options.open_store(store) as opened:
         result = maintenance.prune(opened.connections, opened.incidents, days=days, size=limit)
         if not result.incidents:

@@ -41,7 +41,7 @@ def explain(
       triage explain job_logs/ --signature cuda.out-of-memory
       triage explain job_logs/ -s my.rule --catalog my-signatures/
     """
-    from triage.cli.ingest import build_options
+    from triage.cli.ingest_job import build_options
     from triage.render import explanation
 
     streams.check_output(output)

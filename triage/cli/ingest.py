@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from triage.cli import options, progress, streams
-
-if TYPE_CHECKING:
-    from triage.model.diagnosis import Diagnosis
-    from triage.pipeline import Options
+from triage.cli import options, values
 
 
 def ingest(
@@ -21,7 +16,7 @@ def ingest(
     fail_on: options.FailOn = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
-    chunk_size: options.ChunkSize = "256K",
+    chunk_size: options.ChunkSize = values.DEFAULT_CHUNK_SIZE,
     color: options.Color = "auto",
     width: options.Width = None,
     link: options.Link = "",
@@ -47,69 +42,23 @@ def ingest(
 
     Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
-    import gc
+    from triage.cli.ingest_job import ingest_job
 
-    from triage.render import render
-
-    gc.disable()  # a short process that creates hardly any reference cycles
-    streams.check_output(output)
-    pipeline_options = build_options(catalog, workers, chunk_size)
-    from triage import pipeline
-
-    with progress.progress_bar(quiet) as callback:
-        diagnosis = pipeline.ingest(paths, pipeline_options, callback)
-    if notify:
-        from triage.cli.notify import store_and_notify
-
-        diagnosis = store_and_notify(diagnosis, store, no_store)
-    elif not no_store:
-        diagnosis = store_diagnosis(diagnosis, store)
-    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
-    write_report(diagnosis, text, format, output, link, fail_on)
-
-
-def write_report(
-    diagnosis: Diagnosis,
-    text: str,
-    format: options.Format,  # noqa: A002
-    output: Path | None,
-    link: str,
-    fail_on: options.FailOn | None,
-) -> None:
-    """Write the report, and the workflow files for GitHub. Exits with 1 if `fail_on` asks for the verdict."""
-    streams.write_output(text, output, utf8=format in options.UTF8)
-    if format == "github":
-        from triage.cli import workflow
-
-        workflow.write_workflow_files(diagnosis, link)
-    if options.is_failing(diagnosis.verdict, fail_on):
-        raise typer.Exit(1)
-
-
-def build_options(catalog: list[Path] | None, workers: int | None, chunk_size: str) -> Options:
-    """Return the options of the pipeline. Raises OptionError for an invalid chunk size."""
-    size = options.parse_size(chunk_size)
-    from triage.pipeline import Options
-
-    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True)
-
-
-def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:
-    """Store the diagnosis and return it with the clusters of the store.
-
-    A store that cannot be used is only a warning, because the diagnosis matters more.
-    """
-    import dataclasses
-
-    from triage.base.errors import StoreError
-    from triage.model.evidence import Warning
-    from triage.store import Store, store_path
-
-    if store_path(store) is None:
-        return diagnosis
-    try:
-        with Store.open(store) as opened:
-            return opened.incidents.add(diagnosis).diagnosis
-    except StoreError as error:
-        warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
-        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning))
+    status = ingest_job(
+        paths,
+        format=format,
+        output=output,
+        fail_on=fail_on,
+        catalog=catalog,
+        workers=workers,
+        chunk_size=chunk_size,
+        color=color,
+        width=width,
+        link=link,
+        quiet=quiet,
+        store=store,
+        no_store=no_store,
+        notify=notify,
+    )
+    if status:
+        raise typer.Exit(status)

@@ -13,22 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from triage.base.errors import OptionError, TriageError
+from triage.cli.values import ColorChoice, FailingVerdict, Format
 
 if TYPE_CHECKING:
     from triage.store import Store
-
-_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-
-
-# The names of `triage.render.NAMES`; importing them here would cost time, so a test compares the two.
-Format = Literal["text", "json", "markdown", "html", "github", "gitlab", "codequality", "junit", "sarif", "slack"]
-# Formats that are UTF-8 in any terminal.
-UTF8: tuple[Format, ...] = ("json", "html", "gitlab", "codequality", "junit", "sarif", "slack")
-
-
-def is_failing(verdict: str, fail_on: str | None) -> bool:
-    """Return whether `--fail-on` asks for this verdict."""
-    return fail_on is not None and verdict != "clean" and fail_on in ("any", verdict)
 
 
 def complete_signature_ids(incomplete: str) -> list[str]:
@@ -39,15 +27,6 @@ def complete_signature_ids(incomplete: str) -> list[str]:
         return [signature.id for signature in load(strict=False).signatures if signature.id.startswith(incomplete)]
     except (TriageError, OSError):
         return []
-
-
-def parse_size(text: str, option: str = "--chunk-size") -> int:
-    """Parse `1048576`, `1M` or `64KiB` into a positive number of bytes (units of 1024). Raises OptionError."""
-    match = re.fullmatch(r"(\d{1,15})\s*([KMG]?)(?:i?B)?", text.strip(), re.IGNORECASE)
-    size = int(match[1]) * _UNITS[match[2].upper()] if match else 0
-    if not 0 < size <= 1 << 40:
-        raise OptionError(f"{option} {text!r} is not a number of bytes", hint="write 1048576, 1M or 64K")
-    return size
 
 
 def parse_ranks(text: str | None) -> frozenset[int] | None:
@@ -148,7 +127,7 @@ ReportFormat = Annotated[
 PlainFormat = Annotated[Literal["text", "json"], typer.Option("--format", "-f", help="Output format.")]
 TableFormat = Annotated[Literal["text", "json", "csv"], typer.Option("--format", "-f", help="Output format.")]
 FailOn = Annotated[
-    Literal["known", "unknown", "inconclusive", "any"] | None,
+    FailingVerdict | None,
     typer.Option("--fail-on", help="Exit with 1 if this verdict is found; any: all but clean.", show_default=False),
 ]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
@@ -168,7 +147,7 @@ Output = Annotated[
     ),
 ]
 Color = Annotated[
-    Literal["auto", "always", "never"],
+    ColorChoice,
     typer.Option("--color", help="Colour of text; auto follows terminal, NO_COLOR and CLICOLOR."),
 ]
 Width = Annotated[

@@ -39,7 +39,7 @@ def show(
       triage show report.json --format markdown -o comment.md
       curl -s https://ci.example/report.json | triage show -
     """
-    from triage.cli.ingest import write_report
+    from triage.cli.ingest_job import write_report
     from triage.render import incidents, json, render
 
     streams.check_output(output)
@@ -57,7 +57,9 @@ def show(
             text = render(diagnosis, format, link=link, **style)
         if format == "text":
             text += "\n" + incidents.remembered(incident, **style)
-    write_report(diagnosis, text, format, output, link, fail_on)
+    status = write_report(diagnosis, text, format, output, link, fail_on)
+    if status:
+        raise typer.Exit(status)
 
 
 def is_incident(report: str) -> bool:

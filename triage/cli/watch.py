@@ -160,7 +160,7 @@ class _Reporter:
 
     def finish(self, store: Path | None, no_store: bool) -> None:
         """Wait for the hook and store the diagnosis of the job."""
-        from triage.cli.ingest import store_diagnosis
+        from triage.cli.ingest_job import store_diagnosis
 
         if self._hook is not None:
             self._hook.wait()

@@ -1,0 +1,99 @@
+"""What `triage ingest` does, without typer, so that plain command lines need not import it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from triage.cli import progress, streams, values
+
+if TYPE_CHECKING:
+    from triage.model.diagnosis import Diagnosis
+    from triage.pipeline import Options
+
+EXIT_FAILING = 1
+
+
+def ingest_job(
+    paths: Sequence[str],
+    *,
+    format: values.Format = "text",  # noqa: A002
+    output: Path | None = None,
+    fail_on: values.FailingVerdict | None = None,
+    catalog: Sequence[Path] | None = None,
+    workers: int | None = None,
+    chunk_size: str = values.DEFAULT_CHUNK_SIZE,
+    color: values.ColorChoice = "auto",
+    width: int | None = None,
+    link: str = "",
+    quiet: bool = False,
+    store: Path | None = None,
+    no_store: bool = False,
+    notify: bool = False,
+) -> int:
+    """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
+    import gc
+
+    gc.disable()  # a short process that creates hardly any reference cycles
+    streams.check_output(output)
+    pipeline_options = build_options(catalog, workers, chunk_size)
+    from triage import pipeline
+    from triage.render import render
+
+    with progress.progress_bar(quiet) as callback:
+        diagnosis = pipeline.ingest(paths, pipeline_options, callback)
+    if notify:
+        from triage.cli.notify import store_and_notify
+
+        diagnosis = store_and_notify(diagnosis, store, no_store)
+    elif not no_store:
+        diagnosis = store_diagnosis(diagnosis, store)
+    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
+    return write_report(diagnosis, text, format, output, link, fail_on)
+
+
+def write_report(
+    diagnosis: Diagnosis,
+    text: str,
+    format: values.Format,  # noqa: A002
+    output: Path | None,
+    link: str,
+    fail_on: values.FailingVerdict | None,
+) -> int:
+    """Write the report, and the workflow files for GitHub. Return 1 if `fail_on` asks for the verdict, else 0."""
+    streams.write_output(text, output, utf8=format in values.UTF8)
+    if format == "github":
+        from triage.cli import workflow
+
+        workflow.write_workflow_files(diagnosis, link)
+    return EXIT_FAILING if values.is_failing(diagnosis.verdict, fail_on) else 0
+
+
+def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_size: str) -> Options:
+    """Return the options of the pipeline. Raises OptionError for an invalid chunk size."""
+    size = values.parse_size(chunk_size)
+    from triage.pipeline import Options
+
+    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True)
+
+
+def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:
+    """Store the diagnosis and return it with the clusters of the store.
+
+    A store that cannot be used is only a warning, because the diagnosis matters more.
+    """
+    import dataclasses
+
+    from triage.base.errors import StoreError
+    from triage.model.evidence import Warning
+    from triage.store import Store, store_path
+
+    if store_path(store) is None:
+        return diagnosis
+    try:
+        with Store.open(store) as opened:
+            return opened.incidents.add(diagnosis).diagnosis
+    except StoreError as error:
+        warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
+        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning))
