@@ -7,6 +7,7 @@ from triage.base.lazy_re import lazy_re
 _MOST = 65536
 _BRACKETS = lazy_re(r"\[([^\]]*)\]")
 _RANGE = lazy_re(r"(\d+)-(\d+)")
+_ONE_NUMBER = lazy_re(r"[0-9]{1,18}")
 
 
 def expand_hosts(text: str) -> list[str]:
@@ -25,6 +26,8 @@ def expand_numbers(text: str) -> list[int]:
     """Return the numbers of `0-3,7`, ascending; nothing for a list that is malformed or longer than 65,536."""
     if not text or _size(f"[{text}]") > _MOST:
         return []
+    if _ONE_NUMBER.fullmatch(text):  # the usual case, without the import
+        return [int(text)]
     from ClusterShell.RangeSet import RangeSet, RangeSetException
 
     try:

@@ -6,7 +6,6 @@ is wrong. Writing is atomic and best effort; without a writable cache every run 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -15,11 +14,12 @@ from typing import TypeVar
 
 import msgspec
 
+from triage.base.content_digest import digest_bytes
 from triage.base.private_files import read_private_file, write_private_file
 from triage.catalog.signature_files import Stamp
 
 _Cached = TypeVar("_Cached")
-FORMAT_VERSION = 8  # raised when the same files compile to something else
+FORMAT_VERSION = 9  # raised when the same files compile to something else
 # Modules besides this package that a compiled catalog depends on.
 COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
 OFF_VALUES = frozenset({"", "0", "off", "no", "none"})
@@ -51,12 +51,12 @@ def compute_key(stamps: Iterable[Stamp]) -> str:
     stats = ((path, os.stat(path)) for path in modules)
     own = sorted((os.path.relpath(path, package), stat.st_size, stat.st_mtime_ns) for path, stat in stats)
     text = json.dumps([FORMAT_VERSION, own, list(stamps)])
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+    return digest_bytes(text.encode("utf-8", "surrogateescape"))
 
 
 def name_file(directory: Path, sources: Iterable[str]) -> Path:
     """The cache file of a set of source directories: one per set, so that old versions do not pile up."""
-    name = hashlib.sha256("\0".join(sources).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    name = digest_bytes("\0".join(sources).encode("utf-8", "surrogateescape"))[:16]
     return directory / f"catalog-{name}.json"
 
 

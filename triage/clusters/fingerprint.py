@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 
 from triage.base.lazy_re import lazy_re
@@ -124,4 +123,6 @@ def _exit_code(fact: Evidence) -> tuple[str, ...]:
 
 
 def _digest(*parts: object) -> str:
+    import hashlib  # most jobs have no unknown failure
+
     return hashlib.sha256("\0".join(map(str, parts)).encode("utf-8", "replace")).hexdigest()[:_KEY]

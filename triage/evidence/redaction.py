@@ -12,8 +12,6 @@ A pseudonym is an HMAC with the key, because hosts and addresses are so few that
 from __future__ import annotations
 
 import functools
-import hashlib
-import hmac
 import os
 import re
 from collections.abc import Collection
@@ -154,4 +152,6 @@ class Pseudonyms:
         return "addr-" + self._digits(str(address))
 
     def _digits(self, name: str) -> str:
-        return hmac.new(self._key, name.lower().encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:8]
+        import hmac
+
+        return hmac.new(self._key, name.lower().encode("utf-8", "surrogatepass"), "sha256").hexdigest()[:8]

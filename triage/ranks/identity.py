@@ -8,10 +8,9 @@ files have the same local rank and name no host, they may be of several hosts.
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any, TypeVar, cast
 
 from triage.base.lazy_dataclass import dataclass
@@ -102,7 +101,7 @@ class JobMap:
         for member in self.members:
             if member.size == size:
                 self.sizes.add(size)
-                self.learn(member.source, dataclasses.replace(member.origin, rank=member.rank))
+                self.learn(member.source, replace(member.origin, rank=member.rank))
                 if member.bus and member.origin.host is not None:
                     self._learn_gpu(member.origin.host, member.bus, member.rank)
         self.members.clear()
@@ -170,7 +169,7 @@ class JobMap:
         self.names.rename_hosts(self._name_host)
         for source, stated in self.sources.items():
             if stated.host is not None:
-                self.sources[source] = dataclasses.replace(stated, host=self._host_of(stated, stated))
+                self.sources[source] = replace(stated, host=self._host_of(stated, stated))
 
     def _name_host(self, host: str) -> str:
         """Return the one name of a host in all maps; a place that is no host unchanged."""
@@ -184,7 +183,7 @@ class JobMap:
         hosts = find_hosts_in_names([name for name, one in self.sources.items() if one.host is None], self._known_hosts)
         files = Counter(rank for ranks in self.by_source.values() for rank in ranks)
         for source, host in hosts.items():
-            self.sources[source] = dataclasses.replace(self.sources[source], host=host)
+            self.sources[source] = replace(self.sources[source], host=host)
             for rank in [one for one in self.by_source.get(source, ()) if files[one] == 1 and not self.hosts.get(one)]:
                 self.hosts[rank].add(host)
             for local in self._local_ranks:
@@ -207,7 +206,7 @@ class JobMap:
         for source, task in find_ranks_of_tasks(self.sources, self.by_source, self.sizes).items():
             self.ranks.add(task)
             if self.sources[source].rank is None:
-                self.sources[source] = dataclasses.replace(self.sources[source], rank=task)
+                self.sources[source] = replace(self.sources[source], rank=task)
 
     def _place_in_order(self) -> None:
         """Give ranks the hosts of the order in which a launcher filled them. It does not say that they began."""
@@ -218,7 +217,7 @@ class JobMap:
     def _forget_doubtful_names(self) -> None:
         """Take back the ranks of file names whose lines show that they are not ranks of this job."""
         for source in self.names.find_doubtful(self.sizes, self.by_source):
-            self.sources[source] = dataclasses.replace(self.sources[source], rank=None)
+            self.sources[source] = replace(self.sources[source], rank=None)
         for kind, key, rank in self.names.take_back():
             if kind == "rank":
                 self.ranks.discard(rank)
@@ -330,7 +329,7 @@ class JobMap:
             origin.attempt,
         ):
             return origin, basis
-        placed = dataclasses.replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
+        placed = replace(origin, rank=rank, local_rank=local, host=host, stream=stream, attempt=attempt)
         return placed, basis
 
     def host_of(self, rank: int) -> str | None:
@@ -394,7 +393,7 @@ class JobMap:
         if not self.clocks.by_host or origin.host is None or origin.time is None:
             return origin
         ahead = self.clocks.seconds_ahead(short_host(origin.host))
-        return dataclasses.replace(origin, time=origin.time - ahead) if ahead else origin
+        return replace(origin, time=origin.time - ahead) if ahead else origin
 
     def _learn_gpu(self, host: str, bus_id: str, rank: int) -> None:
         """Add a GPU by NCCL's PCI address."""

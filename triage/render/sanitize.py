@@ -25,11 +25,13 @@ _CONTROLS = lazy_re(
 )
 _SURROGATES = lazy_re("[\ud800-\udfff]")
 _UNSAFE = lazy_re("[^\n -~\xa0-\u0619\u0620-\u1fff\u3000-\ud7ff]")
+# The same for ASCII: the other pattern takes longer to compile than most reports to write.
+_UNSAFE_ASCII = lazy_re("[^\n -~]")
 
 
 def sanitize(text: str) -> str:
     """Return the text without terminal controls; lines stay lines."""
-    if not _UNSAFE.search(text):
+    if not (_UNSAFE_ASCII if text.isascii() else _UNSAFE).search(text):
         return text
     text = _BREAKS.sub("\n", _ESCAPES.sub("", text))
     text = _CONTROLS.sub("", text).replace("\t", " " * TAB)
