@@ -48,9 +48,23 @@ def write_patterns() -> None:
 
     texts = {leaf.text for signature in load().signatures for leaf in positive_leaves(signature.match) if leaf.text}
     texts = {re.sub(r"\?P<\w+>", "?:", text) for text in texts}
+    texts = {without_unicode_classes(text) for text in texts}
     texts = {text for text in texts if not re.search(r"\\n", re.sub(r"\[\^[^\]]*\]", "", text))}
     lines = sorted(texts) + [re.sub(r"([^\w\s])", r"\\\1", trigger) for trigger in evidence.TRIGGERS]
     (DATA / "patterns.txt").write_text("\n".join(lines) + "\n")
+
+
+def without_unicode_classes(pattern: str) -> str:
+    """Return the pattern with other characters than ASCII moved out of its classes, where --no-unicode forbids them."""
+
+    def move_out(match: re.Match[str]) -> str:
+        if match[2] is None:
+            return match[0]
+        others = re.findall(r"[^\x00-\x7f]", match[2])
+        plain = f"[{match[1]}{''.join(filter(str.isascii, match[2]))}]"
+        return f"(?:{'|'.join([plain, *others])})" if others and not match[1] else plain
+
+    return re.sub(r"\\.|\[(\^?)((?:\\.|[^\]\\])*)\]", move_out, pattern)
 
 
 def find_ripgrep() -> str:
