@@ -6,6 +6,7 @@ decorator processes only the fields; the source of `__init__` is compiled for th
 need none. What uses dataclasses sees no difference: `fields`, `replace`, `asdict`, default factories, `__post_init__`.
 
 Modules that every `triage ingest` imports take `dataclass` from here (tests/test_start.py); elsewhere it does not pay.
+A subclass must use the decorator of its base.
 """
 
 from __future__ import annotations

@@ -134,10 +134,12 @@ class Collector:
         if number != self._slice:
             self._slice, self._sampled_literals = number, set()
         finish = _line_end(data, (number + 1) * SLICE - base, stop)
-        for end, literal in self.matcher.find_first(data, start, finish):
+        first_matches = self.matcher.find_first(data, start, finish)
+        candidates = [literal for _, literal in first_matches]
+        for end, literal in first_matches:
             if literal not in self._sampled_literals:
                 begin, line_end = _line_bounds(data, end, finish)
-                literals = self.matcher.literals_in(bytes(data[begin:line_end]))
+                literals = self.matcher.literals_in(bytes(data[begin:line_end]), candidates)
                 self._sampled_literals.update(literals)
                 self._add(data, base, begin, line_end, literals)
         self.sampled += finish - start

@@ -132,8 +132,11 @@ class HyperscanMatcher:
     def find(
         self, data: bytearray | bytes, start: int, stop: int, limit: int, *, exact: bool = False
     ) -> list[PossibleMatch]:
-        """Return possible matches by the windows; with `exact`, by all literals."""
-        if exact:
+        """Return possible matches by the windows; with `exact` and in a storm, by all literals.
+
+        In a storm, most lines with a window have some of its literals: finding them is faster than trying all of them.
+        """
+        if exact or self._storm.fast_path is not None:
             return [(end, (literal,)) for end, literal in self._scan("all", data, start, stop, limit)]
         matches = self._scan("windows", data, start, stop, limit)
         return [(end, self._literals_by_window()[window]) for end, window in matches] if matches else []
@@ -160,7 +163,7 @@ class HyperscanMatcher:
         """Return the literals in one line, by `in` for candidates and for the first lines, else by the automaton."""
         literals = self._expressions["all"]
         if candidates is not None:
-            return tuple([literal for literal in sorted(candidates) if literals[literal] in line])
+            return tuple(sorted([literal for literal in candidates if literals[literal] in line]))
         if self._lines_searched < _LINES_WITHOUT_AUTOMATON:
             self._lines_searched += 1
             return tuple(index for index, literal in enumerate(literals) if literal in line)
@@ -199,9 +202,14 @@ class HyperscanMatcher:
         return self._thread_rest[1]
 
     def _build_without(self, usual: frozenset[int], sample: bytes) -> HyperscanMatcher:
-        """Build a matcher for all literals but the usual ones."""
+        """Build a matcher for all literals but the usual ones, with those of the windows that they contain."""
         others = [literal for number, literal in enumerate(self._expressions["all"]) if number not in usual]
-        return HyperscanMatcher(others, self._expressions["windows"], sample)
+        windows = [
+            window
+            for window, literals in zip(self._expressions["windows"], self._literals_by_window(), strict=True)
+            if not usual.issuperset(literals)
+        ]
+        return HyperscanMatcher(others, windows, sample)
 
     def _database_with_scratch(self, name: str) -> tuple[Any, Any]:
         """Return a database and this thread's scratch space for it."""

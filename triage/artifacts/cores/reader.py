@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import BinaryIO
 
 from triage.artifacts.cores import elf
@@ -16,6 +16,7 @@ from triage.artifacts.cores.model import CoreError
 from triage.artifacts.cores.needed_parts import PAGE, Range, digest_core, find_module_starts, find_stacks
 from triage.artifacts.cores.report import CoreReport, read_core
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model import CrashDetail, Evidence, Origin, Source, Warning
 from triage.stacks.model import format_frame
