@@ -301,6 +301,18 @@ def test_a_storm_is_learned_from_the_sample(monkeypatch: pytest.MonkeyPatch, sli
             )
 
 
+@pytest.mark.parametrize(("slices", "first_end"), [(3, 15), (2, 8)])
+def test_lines_of_a_storm_are_searched_for_whole_literals(
+    monkeypatch: pytest.MonkeyPatch, slices: int, first_end: int
+) -> None:
+    """In a storm, a window without its literal is no possible match; else it is one."""
+    monkeypatch.setattr(literal_matcher, "_SLICE_START", 8)
+    matcher = HyperscanMatcher([b"boom", b"a window99 failed"], [b"window99"])
+    matcher.prepare(b"a boom..".ljust(8) * slices + b"nothing." * (4 - slices))
+    data = b"window99 a boom"
+    assert next(end for end, _ in matcher.find(data, 0, len(data), ALL)) == first_end
+
+
 def test_a_sample_with_every_literal_is_no_storm(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where all literals are usual there are no others to search for."""
     monkeypatch.setattr(literal_matcher, "_SLICE_START", 8)
