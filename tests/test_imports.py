@@ -21,6 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 GROUND = ("base", "model")
 ORDER = (
     "stacks",
+    "remote",
     "sources",
     "scan",
     "ranks",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triage import artifacts, compare, evidence, sources
+from triage.base.addresses import displayed_address
 from triage.base.options import Options, Report, advance
 from triage.catalog import version_bounds
 from triage.catalog.configured_catalogs import list_configured_catalogs
@@ -22,7 +23,8 @@ from triage.scan.run import Scan
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
     """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
-    discovered = sources.discover(paths)
+    discovered, options = sources.discover(paths, allow_addresses=options.addresses), options.for_paths(paths)
+    paths = list(map(displayed_address, paths))  # no later stage needs a password or a signature
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, paths)
