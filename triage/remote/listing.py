@@ -73,13 +73,15 @@ def _single_object(root: str, place: FileSystemPlace, transfer: Transfer) -> Ent
     """Return the object that has this very name; None if it names what is above objects."""
     if root.endswith("/"):
         return None
-    try:
+    if not hasattr(place.fs, "call_s3"):
         facts = transfer.call(lambda: place.fs.info(place.name))
-    except FileNotFoundError:
-        if hasattr(place.fs, "call_s3"):  # a prefix is only what names begin with
-            return None
-        raise
-    return None if facts.get("type") == "directory" else Entry(place.name, facts)
+        return None if facts.get("type") == "directory" else Entry(place.name, facts)
+    bucket, _, key = place.name.partition("/")
+    try:
+        head = transfer.call(lambda: place.fs.call_s3("head_object", Bucket=bucket, Key=key)) if key else None
+    except FileNotFoundError:  # a prefix is only what names begin with
+        return None
+    return Entry(place.name, {**head, "size": head["ContentLength"]}) if head is not None else None
 
 
 def _pages(fs: Any, base: str, transfer: Transfer) -> Iterator[Entry]:

@@ -17,6 +17,7 @@ ATTEMPTS = 8
 FIRST_DELAY = 0.1
 LONGEST_DELAY = 10.0
 _MOMENTARY_STATUSES = (408, 409, 425, 429)
+_MOMENTARY_CODES = ("RequestTimeout", "SlowDown", "Throttling", "RequestLimitExceeded")
 _STATUS_ERRORS = {401: errno.EACCES, 403: errno.EACCES, 404: errno.ENOENT, 410: errno.ENOENT, 416: errno.ENODATA}
 _LASTING_ERRNOS = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.EISDIR, errno.ENOTDIR, errno.ENODATA)
 _LASTING_NAMES = (
@@ -88,7 +89,9 @@ def explain_failure(error: BaseException) -> tuple[int, str, bool]:
     if status:
         number = _STATUS_ERRORS.get(status, errno.EIO)
         reason = os.strerror(number) if number in (errno.EACCES, errno.ENOENT) else f"the server answered {status}"
-        return number, reason + _code_of(cause), status in _MOMENTARY_STATUSES or status >= 500
+        return number, reason + _code_of(cause), (
+            status in _MOMENTARY_STATUSES or status >= 500 or any(code in _code_of(cause) for code in _MOMENTARY_CODES)
+        )
     if type(cause).__name__ in _LASTING_NAMES:
         return errno.EACCES, _lasting_reason(cause), False
     if isinstance(cause, FileNotFoundError):
@@ -109,6 +112,9 @@ def _first_cause(error: BaseException) -> BaseException:
 
 
 def _http_status(error: BaseException) -> int:
+    """Return the status that the server answered, 0 if none."""
+    if type(error).__module__.startswith("aiohttp.http"):  # what aiohttp thinks of a connection that was cut
+        return 0
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
