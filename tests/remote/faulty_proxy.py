@@ -41,13 +41,10 @@ class FaultyProxy:
             def log_message(self, *_: object) -> None:
                 pass
 
-            def handle_one_request(self) -> None:
-                super().handle_one_request()
-
             def do_GET(self) -> None:
                 proxy.answer(self)
 
-            do_HEAD = do_GET
+            do_HEAD = do_GET  # noqa: N815
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True

@@ -18,9 +18,9 @@ from triage.base.errors import InputError
 from triage.base.options import Options
 from triage.model import Diagnosis
 from triage.model.diagnosis import Stats
-from triage.render import json as json_report
 from triage.remote import session
 from triage.remote.interface import RemoteRules
+from triage.render import json as json_report
 from triage.testing.jobs import JobBuilder
 
 from .conftest import Bucket

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from triage.base.errors import OptionError
 from triage.cli import options, progress, streams
 
 if TYPE_CHECKING:
@@ -29,6 +30,14 @@ def ingest(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
+    each: Annotated[
+        bool, typer.Option("--each", help="Each directory or archive in PATH is a job of its own.")
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="With --each: also jobs that did not change.")] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option("--state", metavar="FILE", help="With --each: where finished jobs are noted.", show_default=False),
+    ] = None,
 ) -> None:
     """Find where a job began to fail, what the failure is and what to do.
 
@@ -44,6 +53,8 @@ def ingest(
       kubectl logs trainer-0 | triage ingest -
       triage ingest job_logs/ --format github --fail-on any
       triage ingest job_logs/ --fail-on unknown || notify-the-team
+      triage ingest s3://bucket/jobs/1234/
+      triage ingest --each /shared/jobs/ --format json
 
     Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
@@ -54,6 +65,14 @@ def ingest(
     gc.disable()  # a short process that creates hardly any reference cycles
     streams.check_output(output)
     pipeline_options = build_options(catalog, workers, chunk_size)
+    if each:
+        if notify:
+            raise OptionError("--each does not notify", hint="leave --notify out, or ingest the jobs one by one")
+        from triage.cli.each import EachRequest, ingest_each
+
+        wanted = (paths, pipeline_options, format, output, fail_on, store, not no_store, state, again)
+        ingest_each(EachRequest(*wanted, quiet, color, width))
+        return
     from triage import pipeline
 
     with progress.progress_bar(quiet) as callback:

@@ -89,8 +89,14 @@ def explain_failure(error: BaseException) -> tuple[int, str, bool]:
     if status:
         number = _STATUS_ERRORS.get(status, errno.EIO)
         reason = os.strerror(number) if number in (errno.EACCES, errno.ENOENT) else f"the server answered {status}"
-        return number, reason + _code_of(cause), (
-            status in _MOMENTARY_STATUSES or status >= 500 or any(code in _code_of(cause) for code in _MOMENTARY_CODES)
+        return (
+            number,
+            reason + _code_of(cause),
+            (
+                status in _MOMENTARY_STATUSES
+                or status >= 500
+                or any(code in _code_of(cause) for code in _MOMENTARY_CODES)
+            ),
         )
     if type(cause).__name__ in _LASTING_NAMES:
         return errno.EACCES, _lasting_reason(cause), False

@@ -151,7 +151,7 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
         return
     warnings = WarningLimiter(warn, source_name=file.name)
     try:
-        stream = _open_stream(file)
+        stream = open_stream(file.path, skips_holes=file.is_sparse)
     except OSError as error:
         warnings.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
         return
@@ -164,15 +164,15 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
         warnings.close()
 
 
-def _open_stream(file: File) -> ByteStream:
-    """Open the bytes of a file, or of an object at an address. Raises OSError."""
-    if is_address(file.path):
+def open_stream(path: str, *, skips_holes: bool = False) -> ByteStream:
+    """Open the bytes of a file, or of an object that was found at an address. Raises OSError."""
+    if is_address(path):
         from triage.sources.remote_files import ObjectStream
 
-        return ObjectStream(file.path)
+        return ObjectStream(path)
     from triage.sources.bytestream import FileStream  # only what must be unpacked needs it
 
-    return FileStream(file.path, skips_holes=file.is_sparse)
+    return FileStream(path, skips_holes=skips_holes)
 
 
 class LazyReader:
