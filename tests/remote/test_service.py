@@ -56,7 +56,7 @@ def test_a_job_at_an_address_becomes_an_incident(service: tuple[TestClient, Sett
     assert report["verdict"] == pipeline.ingest([str(JOB)]).verdict
     incident = ended["result"]["incident"]
     pieces = client.get(f"/api/v1/incidents/{incident}/evidence").json()["evidence"]
-    number = next(index for index, piece in enumerate(pieces) if piece["line"] is not None)
+    number = next(piece["number"] for piece in pieces if piece["line"])
     context = client.get(f"/api/v1/incidents/{incident}/evidence/{number}/context", params={"around": 3})
     assert context.status_code == 200
     assert context.json()["lines"]

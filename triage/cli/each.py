@@ -40,12 +40,15 @@ class EachRequest:
     quiet: bool
     color: str
     width: int | None
+    notify: bool
 
 
 def ingest_each(request: EachRequest) -> None:
     """Diagnose all jobs, write their lines and the summary. Exits with 1 if `fail_on` asks for one of the verdicts."""
     if request.format not in ("text", "json"):
         raise OptionError("--each writes text or json", hint="leave --format out, or give --format json")
+    if request.notify:
+        raise OptionError("--each does not notify", hint="leave --notify out, or ingest the jobs one by one")
     rows: list[Row] = []
     for root in request.paths:
         rows.extend(_rows_below(root, request))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from triage.base.errors import OptionError
 from triage.cli import options, progress, streams
 
 if TYPE_CHECKING:
@@ -30,14 +29,9 @@ def ingest(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
-    each: Annotated[
-        bool, typer.Option("--each", help="Each directory or archive in PATH is a job of its own.")
-    ] = False,
-    again: Annotated[bool, typer.Option("--again", help="With --each: also jobs that did not change.")] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option("--state", metavar="FILE", help="With --each: where finished jobs are noted.", show_default=False),
-    ] = None,
+    each: options.Each = False,
+    again: options.Again = False,
+    state: options.EachState = None,
 ) -> None:
     """Find where a job began to fail, what the failure is and what to do.
 
@@ -66,25 +60,26 @@ def ingest(
     streams.check_output(output)
     pipeline_options = build_options(catalog, workers, chunk_size)
     if each:
-        if notify:
-            raise OptionError("--each does not notify", hint="leave --notify out, or ingest the jobs one by one")
         from triage.cli.each import EachRequest, ingest_each
 
         wanted = (paths, pipeline_options, format, output, fail_on, store, not no_store, state, again)
-        ingest_each(EachRequest(*wanted, quiet, color, width))
+        ingest_each(EachRequest(*wanted, quiet, color, width, notify))
         return
     from triage import pipeline
 
     with progress.progress_bar(quiet) as callback:
         diagnosis = pipeline.ingest(paths, pipeline_options, callback)
+    diagnosis = _store(diagnosis, store, no_store, notify)
+    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
+    write_report(diagnosis, text, format, output, link, fail_on)
+
+
+def _store(diagnosis: Diagnosis, store: Path | None, no_store: bool, notify: bool) -> Diagnosis:
     if notify:
         from triage.cli.notify import store_and_notify
 
-        diagnosis = store_and_notify(diagnosis, store, no_store)
-    elif not no_store:
-        diagnosis = store_diagnosis(diagnosis, store)
-    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
-    write_report(diagnosis, text, format, output, link, fail_on)
+        return store_and_notify(diagnosis, store, no_store)
+    return diagnosis if no_store else store_diagnosis(diagnosis, store)
 
 
 def write_report(
