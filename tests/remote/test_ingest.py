@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import tarfile
+import threading
 import zipfile
 from collections import Counter
 from pathlib import Path
@@ -19,8 +20,10 @@ from triage.base.options import Options
 from triage.model import Diagnosis
 from triage.model.diagnosis import Stats
 from triage.remote import session
-from triage.remote.interface import RemoteRules
+from triage.remote.interface import CELL, RUN, RemoteRules
 from triage.render import json as json_report
+from triage.scan.interface import SPAN
+from triage.sources.opened_file import stop_threads
 from triage.testing.jobs import JobBuilder
 
 from .conftest import Bucket
@@ -74,6 +77,28 @@ def test_large_objects_are_read_in_parts(s3: Bucket, tmp_path: Path) -> None:
     assert answer.stats.bytes > 3 * (1 << 23)
     assert answer.stats.remote is not None
     assert answer.stats.remote.bytes == answer.stats.bytes
+
+
+@pytest.mark.parametrize("size", [CELL - 1, CELL, CELL + 100, 4 * CELL + 100, RUN + 100, SPAN + 100])
+def test_the_ends_of_a_text_are_whole(s3: Bucket, tmp_path: Path, size: int) -> None:
+    """Wherever an object is cut into requests, its last lines are those of the file."""
+    local = tmp_path / "job"
+    local.mkdir()
+    end = b"Traceback (most recent call last):\n" + b'  File "a.py", line 1, in f\n' * 20 + b"ValueError: no tokens\n"
+    text = b"".join(b"step %d of a rank\n" % step for step in range(size // 12))[: size - len(end) - 1]
+    (local / "rank_0.log").write_bytes(text + b"\n" + end)
+    address = s3.put_directory(local, "job")
+    assert as_text(ingest(address), address) == as_text(ingest(str(local)), str(local))
+
+
+def test_later_stages_may_fork(s3: Bucket, tmp_path: Path) -> None:
+    """After the scan no thread of a network is left, so that extraction uses processes; the answer is the same."""
+    address = s3.put_directory(build_large_job(tmp_path / "job", ranks=2), "job")
+    before = set(threading.enumerate())
+    forked = pipeline.ingest([address], Options(addresses=True, fork=True, workers=2))
+    assert as_text(forked, address) == as_text(ingest(str(tmp_path / "job")), str(tmp_path / "job"))
+    stop_threads([address])
+    assert {thread for thread in set(threading.enumerate()) - before if "fsspec" in thread.name} == set()
 
 
 @pytest.mark.parametrize("cache", [0, 1 << 21, 1 << 23])

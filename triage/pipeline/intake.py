@@ -204,6 +204,10 @@ class Intake:
             warnings.append(_warn_of_skipped("their text is not the output of a job", names))
         return warnings
 
+    def note_unreadable(self, warnings: Sequence[Warning]) -> None:
+        """Count as unread what a warning of the discovery says cannot be read."""
+        self.unread += [(one.source, one.code) for one in warnings if one.code == "unreadable" and one.source]
+
     def warn_unreadable(self, name: str, error: OSError) -> None:
         """Warn that a file could not be read to its end."""
         self.unread.append((name, "unreadable"))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from triage.base.addresses import READERS, displayed_address, scheme_of
@@ -57,6 +59,12 @@ class FileSystems:
                 (self._shared if getattr(place.fs, "async_impl", False) else own)[key] = place
         return place
 
+    def stop(self) -> None:
+        """Close the connections and end the threads of fsspec, so that this process may fork; `open` begins anew."""
+        with self._lock:
+            places, self._shared, self._own = list(self._shared.values()), {}, threading.local()
+        _stop_loop([place.fs for place in places])
+
     def _of_this_thread(self) -> dict[tuple[int, str], FileSystemPlace]:
         places: dict[tuple[int, str], FileSystemPlace] | None = getattr(self._own, "places", None)
         if places is None:
@@ -85,6 +93,27 @@ def _make(root: str, rules: RemoteRules) -> FileSystemPlace:
     if scheme in ("s3", "s3a"):
         fs.retries = 1
     return FileSystemPlace(fs, name)
+
+
+def _stop_loop(systems: list[Any]) -> None:
+    """Stop the event loop of fsspec and its thread. What cannot be stopped stays, and nothing forks beside it."""
+    from fsspec import asyn
+
+    loop, thread = asyn.loop[0], asyn.iothread[0]
+    if loop is None or thread is None or not loop.is_running():
+        return
+    for fs in systems:
+        opened = getattr(fs, "_s3", None) or getattr(fs, "_session", None)
+        if opened is not None and hasattr(fs, "close_session"):
+            with suppress(Exception):  # a connection that does not close ends with the process
+                fs.close_session(loop, opened)
+    with suppress(Exception):
+        asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(_TIMEOUT)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join(_TIMEOUT)
+    if not thread.is_alive():
+        loop.close()
+    asyn.reset_lock()
 
 
 def _also(scheme: str) -> str:

@@ -28,7 +28,17 @@ class OpenedObject:
         self._run = b""
 
     def read_at(self, length: int, offset: int) -> bytes:
-        """Return bytes at `offset`: at least one and at most `length`, none at the end. Raises OSError."""
+        """Return the `length` bytes at `offset`, fewer only at the end. Raises OSError."""
+        part = self._read_part(length, offset)
+        if len(part) == length or offset + len(part) >= self._item.size:
+            return part
+        parts, read = [part], len(part)
+        while read < length and (part := self._read_part(length - read, offset + read)):
+            parts.append(part)
+            read += len(part)
+        return b"".join(parts)
+
+    def _read_part(self, length: int, offset: int) -> bytes:
         start = offset - self._start
         if not 0 <= start < len(self._run):
             if offset >= self._item.size:

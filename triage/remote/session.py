@@ -180,6 +180,10 @@ class RemoteSession:
 
         return self.transfer.call(request)
 
+    def stop_threads(self) -> None:
+        """End all threads; the next request starts them again."""
+        self._systems.stop()
+
     def cost(self) -> RemoteCost:
         """Return what everything so far cost."""
         return self.transfer.cost()
@@ -205,5 +209,6 @@ def set_rules(rules: RemoteRules) -> None:
     """Set how this process reads addresses from now on."""
     with _CURRENT_LOCK:
         if _Current.session is not None:
+            _Current.session.stop_threads()
             _Current.session.cache.close()
         _Current.rules, _Current.session = rules, None

@@ -20,7 +20,7 @@ class OpenedFile(Protocol):
     """A file or an object. Reading raises OSError."""
 
     def read_at(self, length: int, offset: int) -> bytes:
-        """Return bytes at `offset`: at most `length`, perhaps fewer, none only at the end."""
+        """Return bytes at `offset`: `length` of them, fewer only at the end."""
 
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill the start of `buffer` with bytes at `offset`; return how many, 0 only at the end."""
@@ -113,6 +113,14 @@ def cost_so_far(paths: Iterable[str]) -> RemoteCost | None:
     from triage.remote.session import current_session
 
     return current_session().cost()
+
+
+def stop_threads(paths: Iterable[str]) -> None:
+    """End the threads that read the addresses among `paths`: processes may be forked until the next one is read."""
+    if any(map(is_address, paths)):
+        from triage.remote.session import current_session
+
+        current_session().stop_threads()
 
 
 def find_changed_objects(paths: Iterable[str]) -> dict[str, str]:
