@@ -21,6 +21,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 GROUND = ("base", "model")
 ORDER = (
     "stacks",
+    "remote",
     "sources",
     "scan",
     "ranks",
@@ -46,7 +47,20 @@ ORDER = (
 )
 # Most lines there are texts of other programs.
 STORIES = "testing/composer/"
-HEAVY = ("torch", "fastapi", "pydantic_settings", "jinja2", "sklearn", "numpy", "pydantic", "yaml")
+HEAVY = (
+    "fsspec",
+    "s3fs",
+    "aiohttp",
+    "triage.remote.session",
+    "torch",
+    "fastapi",
+    "pydantic_settings",
+    "jinja2",
+    "sklearn",
+    "numpy",
+    "pydantic",
+    "yaml",
+)
 
 
 def name_of(path: Path) -> str:

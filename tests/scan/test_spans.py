@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
+from contextlib import closing
 from unittest import mock
 
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 from triage.records.saved_cells import SavedCells
 from triage.scan.interface import CELL
 from triage.scan.spans import _first_line, _line_end, _StreamScan
+from triage.sources.opened_file import open_file
 
 from .factories import SMALL, TEXTS, scan_bytes, scan_one, small_limits, stream_container, temporary_file
 
@@ -127,8 +129,8 @@ def test_an_empty_line_does_not_move_the_pieces_of_the_next_one() -> None:
 def test_the_first_line_that_starts_in_a_span(start: int, stop: int, first: int | None, skipped: bytes) -> None:
     """It starts at `start` or later and before `stop`; the bytes of the span before it are given, each once."""
     parts: list[bytes] = []
-    with temporary_file(b"ab\ncd\nefgh\nij") as path, open(path, "rb") as file:
-        assert _first_line(file.fileno(), start, stop, parts.append) == first
+    with temporary_file(b"ab\ncd\nefgh\nij") as path, closing(open_file(path)) as file:
+        assert _first_line(file, start, stop, parts.append) == first
     assert b"".join(parts) == skipped
 
 
@@ -137,8 +139,8 @@ def test_the_first_line_that_starts_in_a_span(start: int, stop: int, first: int 
 )
 def test_the_end_of_the_line_that_is_open_at_the_end_of_a_span(position: int, stop: int, size: int, end: int) -> None:
     """Behind its newline; where the line before it ends there, or the file is shorter than it was, that place."""
-    with temporary_file(b"ab\ncd\nefgh") as path, open(path, "rb") as file:
-        assert _line_end(file.fileno(), position, stop, size) == end
+    with temporary_file(b"ab\ncd\nefgh") as path, closing(open_file(path)) as file:
+        assert _line_end(file, position, stop, size) == end
 
 
 @given(st.integers(0, 5), st.integers(1, 6), st.booleans())

@@ -233,12 +233,22 @@ def test_no_path_is_an_error() -> None:
         discover([])
 
 
-@pytest.mark.parametrize("url", ["s3://bucket/logs", "gs://b/x", "https://example.org/a.log"])
+@pytest.mark.parametrize("url", ["s3://bucket/logs", "gs://b/x", "https://example.org/a.log", "ftp://b/x"])
 def test_an_address_is_refused_with_advice(url: str) -> None:
-    """The error for object storage says what to do instead."""
-    with pytest.raises(SourceError, match="cannot be read directly") as caught:
+    """Where addresses are not allowed, the error says what to do instead; one of an unknown scheme is never read."""
+    with pytest.raises(SourceError, match="addresses cannot be read") as caught:
         discover([url])
     assert "Copy it here" in caught.value.hint
+    with pytest.raises(SourceError, match="ftp:// addresses cannot be read by triage"):
+        discover(["ftp://b/x"], allow_addresses=True)
+
+
+def test_the_error_for_an_address_shows_no_secret() -> None:
+    """A password or a signature in the address is not in the message."""
+    with pytest.raises(SourceError) as caught:
+        discover(["https://me:pass-word@example.org/a.log?X-Amz-Signature=0123abcd"])
+    assert "pass-word" not in str(caught.value)
+    assert "0123abcd" not in str(caught.value)
 
 
 def test_a_nul_in_a_path_is_an_error(tmp_path: Path) -> None:

@@ -35,12 +35,14 @@ def test_heavy_modules_are_imported_late() -> None:
 
 
 def test_imports_follow_the_layers() -> None:
-    """Only model, base and the package itself are imported, and nothing extracts to disk."""
+    """Only model, base, remote and the package itself are imported, and nothing extracts to disk."""
     for path in Path(sources.__file__).parent.glob("*.py"):
         text = path.read_text()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("triage."):
-                assert node.module.split(".")[1] in ("sources", "model", "base"), f"{path.name}: {node.module}"
+                assert node.module.split(".")[1] in ("sources", "remote", "model", "base"), (
+                    f"{path.name}: {node.module}"
+                )
         assert ".extract" not in text
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from triage.base.addresses import READERS, is_address
 from triage.base.errors import OptionError
 from triage.base.lazy_dataclass import dataclass
 
@@ -19,7 +21,8 @@ class Options:
 
     `workers` (default: the number of cores), `chunk_bytes` and `engine` of the scan do not change the answer.
     `fork` allows forked processes; the program must have no other threads. `settings` is a file with rules for the
-    environment, which override the shipped ones (triage/compare/settings.txt).
+    environment, which override the shipped ones (triage/compare/settings.txt). `addresses` allows paths that are
+    addresses of object stores and servers; the caller has checked them.
     """
 
     catalogs: tuple[Path, ...] = ()
@@ -28,6 +31,7 @@ class Options:
     engine: str = "auto"
     settings: Path | None = None
     fork: bool = False
+    addresses: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -37,6 +41,10 @@ class Options:
     def cores(self) -> int:
         """Return how many threads or processes may work at a time."""
         return max(1, self.workers or os.cpu_count() or 1)
+
+    def for_paths(self, paths: Sequence[str]) -> Options:
+        """Return the options to read these paths: for addresses with more threads, beside which nothing may fork."""
+        return replace(self, fork=False, workers=max(self.cores, READERS)) if any(map(is_address, paths)) else self
 
     @property
     def processes(self) -> int:

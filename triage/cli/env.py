@@ -46,7 +46,9 @@ def env(
     from triage import pipeline
 
     with progress.progress_bar(quiet) as callback:
-        audit = pipeline.audit(paths, pipeline.Options(workers=workers, fork=True, settings=rules), callback)
+        audit = pipeline.audit(
+            paths, pipeline.Options(workers=workers, fork=True, addresses=True, settings=rules), callback
+        )
     streams.write_format(
         format,
         output,

@@ -24,6 +24,9 @@ def ingest(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
+    each: options.Each = False,
+    again: options.Again = False,
+    state: options.EachState = None,
 ) -> None:
     """Find where a job began to fail, what the failure is and what to do.
 
@@ -39,11 +42,19 @@ def ingest(
       kubectl logs trainer-0 | triage ingest -
       triage ingest job_logs/ --format github --fail-on any
       triage ingest job_logs/ --fail-on unknown || notify-the-team
+      triage ingest s3://bucket/jobs/1234/
+      triage ingest --each /shared/jobs/ --format json
 
     Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
-    from triage.cli.ingest_job import ingest_job
+    from triage.cli.ingest_job import build_options, ingest_job
 
+    if each:
+        from triage.cli.each import EachRequest, ingest_each
+
+        wanted = (paths, build_options(catalog, workers, chunk_size), format, output, fail_on, store, not no_store)
+        ingest_each(EachRequest(*wanted, state, again, quiet, color, width, notify))
+        return
     status = ingest_job(
         paths,
         format=format,

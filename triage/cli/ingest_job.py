@@ -75,7 +75,7 @@ def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_siz
     size = values.parse_size(chunk_size)
     from triage.pipeline import Options
 
-    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True)
+    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True, addresses=True)
 
 
 def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:

@@ -130,6 +130,12 @@ FailOn = Annotated[
     FailingVerdict | None,
     typer.Option("--fail-on", help="Exit with 1 if this verdict is found; any: all but clean.", show_default=False),
 ]
+Each = Annotated[bool, typer.Option("--each", help="Each directory or archive in PATH is a job of its own.")]
+Again = Annotated[bool, typer.Option("--again", help="With --each: read also jobs that did not change.")]
+EachState = Annotated[
+    Path | None,
+    typer.Option("--state", metavar="FILE", help="With --each: where finished jobs are noted.", show_default=False),
+]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
 Link = Annotated[
     str,

@@ -50,7 +50,7 @@ def timeline(
     from triage import pipeline
     from triage.diagnose.timeline import cut_timeline
 
-    pipeline_options = pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True)
+    pipeline_options = pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True, addresses=True)
     with progress.progress_bar(quiet) as callback:
         selected = cut_timeline(pipeline.timeline(paths, pipeline_options, callback), window, ranks)
     streams.write_format(

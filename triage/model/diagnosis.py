@@ -102,14 +102,28 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class RemoteCost:
+    """What reading addresses cost: requests, those of them that repeated a failed one, and bytes received."""
+
+    requests: int = 0
+    retries: int = 0
+    bytes: int = 0
+
+    def since(self, before: RemoteCost) -> RemoteCost:
+        """Return the cost since an earlier moment."""
+        return RemoteCost(self.requests - before.requests, self.retries - before.retries, self.bytes - before.bytes)
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
-    """What an ingest read and cost."""
+    """What an ingest read and cost. `remote` is None where no address was read."""
 
     files: int = 0
     bytes: int = 0
     hits: int = 0
     seconds: float = 0.0
     peak_memory_bytes: int = 0
+    remote: RemoteCost | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -41,24 +40,24 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
 
     Raises InputError if nothing there can be read, CatalogError if a catalog of the user cannot.
     """
-    started = time.monotonic()
-    return _diagnosis(read_job(paths, options, progress), started)
+    run = summary.RunMeter(paths)
+    return _diagnosis(read_job(paths, options, progress), run)
 
 
 def ingest_with_audit(
     paths: Sequence[str], options: Options = Options(), progress: Report | None = None
 ) -> tuple[Diagnosis, Audit]:
     """Return what `ingest` and `audit` return, from one reading."""
-    started = time.monotonic()
+    run = summary.RunMeter(paths)
     analysed = read_job(paths, options, progress)
     environment = _audit(analysed)
-    return _diagnosis(analysed, started), environment
+    return _diagnosis(analysed, run), environment
 
 
 def ingest_growing(paths: Sequence[str], scanned: ScannedJob, options: Options = Options()) -> Diagnosis:
     """Diagnose a running job from what was scanned so far. Later lines may change the answer."""
-    started = time.monotonic()
-    return _diagnosis(analyse(paths, options, Intake((), paths), scanned), started)
+    run = summary.RunMeter()
+    return _diagnosis(analyse(paths, options, Intake((), paths), scanned), run)
 
 
 def explain(paths: Sequence[str], signature_id: str, options: Options = Options()) -> Explanation:
@@ -96,7 +95,7 @@ def _audit(analysed: AnalysedJob) -> Audit:
     return redact_texts(replace(analysed.audit, deviations=deviations, warnings=analysed.all_warnings()))
 
 
-def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:
+def _diagnosis(analysed: AnalysedJob, run: summary.RunMeter) -> Diagnosis:
     verdict, root = report.decide_verdict(analysed.result, analysed.job.versions)
     known, unknown = report.build_findings(analysed.result)
     with analysed.texts as texts:
@@ -115,11 +114,7 @@ def _diagnosis(analysed: AnalysedJob, started: float) -> Diagnosis:
             timeline=report.build_moments(analysed.result),
             ranks=rank_states.infer_rank_states(analysed.result, analysed.extracted.job),
             warnings=analysed.all_warnings(),
-            stats=replace(
-                analysed.stats,
-                seconds=round(time.monotonic() - started, 3),
-                peak_memory_bytes=summary.peak_memory(),
-            ),
+            stats=run.complete(analysed.stats),
             inconclusive=inconclusive,
         )
     return evidence.redact_all(diagnosis)

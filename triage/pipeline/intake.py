@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter
@@ -19,6 +20,7 @@ from triage.pipeline.document_texts import SAMPLE_BYTES, TextKind, classify_text
 from triage.ranks.file_names import is_process_snapshot
 from triage.scan.interface import ScanResult
 from triage.sources.interface import source_in_place
+from triage.sources.opened_file import find_changed_objects, open_file, read_edges, warm
 
 _LEADING_PREFIX = lazy_re(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
 _WRITER_MARKS = lazy_re(
@@ -123,6 +125,7 @@ class Intake:
         self.unread: list[tuple[str, str]] = []
         self._skipped: set[str] = set()
         self._skipped_by_text: dict[str, str] = {}
+        warm((file.path, max(0, file.size - 1)) for file in files if self._needs_sample(file))
         self._has_output = any(file.kind not in ("empty", "elf") and self._may_be_log(file) for file in files)
         self.files = [
             file
@@ -174,23 +177,25 @@ class Intake:
         """Return the name without the directory that the user gave."""
         return name[len(next((root for root in self._roots if name.startswith(root)), "")) :]
 
+    def _needs_sample(self, file: sources.File) -> bool:
+        return file.kind == "text" and self._classify_name(file.name) not in ("output", "fixture")
+
     def _read_sample(self, file: sources.File) -> bytes:
         """Return the first and the last bytes of a file whose name alone does not show what it is."""
-        if file.kind != "text" or self._classify_name(file.name) in ("output", "fixture"):
+        if not self._needs_sample(file):
             return b""
         try:
-            with open(file.path, "rb") as opened:
-                start = opened.read(SAMPLE_BYTES)
-                if file.size <= SAMPLE_BYTES:
-                    return start
-                opened.seek(max(SAMPLE_BYTES, file.size - SAMPLE_BYTES // 2))
-                return start.rpartition(b"\n")[0] + b"\n" + opened.read(SAMPLE_BYTES // 2).partition(b"\n")[2]
+            start, end = read_edges(file.path, file.size, SAMPLE_BYTES, SAMPLE_BYTES // 2)
         except OSError:
             return b""
+        return start.rpartition(b"\n")[0] + b"\n" + end.partition(b"\n")[2] if end else start
 
     def all_warnings(self) -> list[Warning]:
         """Return the warnings once everything is read, with one for all files that are skipped for the same reason."""
         warnings = list(self.warnings)
+        for name, reason in sorted(find_changed_objects(file.path for file in self.files).items()):
+            message = f"changed while it was read ({reason}): evidence may be missing or mixed; diagnose the job again"
+            warnings.append(Warning("changed", name, message))
         if self._skipped:
             why = "programs, settings and documents are not logs"
             warnings.append(_warn_of_skipped(why, sorted(self._skipped)))
@@ -198,6 +203,10 @@ class Intake:
             names = [f"{name} ({kind})" for name, kind in sorted(self._skipped_by_text.items())]
             warnings.append(_warn_of_skipped("their text is not the output of a job", names))
         return warnings
+
+    def note_unreadable(self, warnings: Sequence[Warning]) -> None:
+        """Count as unread what a warning of the discovery says cannot be read."""
+        self.unread += [(one.source, one.code) for one in warnings if one.code == "unreadable" and one.source]
 
     def warn_unreadable(self, name: str, error: OSError) -> None:
         """Warn that a file could not be read to its end."""
@@ -232,12 +241,11 @@ def _digest_file(path: str) -> str:
     """Return the size of a file that could not be understood and the digest of its first bytes, or why it has none."""
     digest = start_digest()
     try:
-        # Without O_NONBLOCK, opening waits for a writer if a pipe has replaced the file.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
-            size, left = os.fstat(opened.fileno()).st_size, _MAX_UNREAD_BYTES
-            while left > 0 and (piece := opened.read(min(left, _PIECE_BYTES))):
+        with contextlib.closing(open_file(path, is_scanned=True)) as opened:
+            size, offset = opened.size(), 0
+            while piece := opened.read_at(min(_MAX_UNREAD_BYTES - offset, _PIECE_BYTES), offset):
                 digest.update(piece)
-                left -= len(piece)
+                offset += len(piece)
     except (OSError, ValueError) as error:
         return f"error {getattr(error, 'errno', None)}"
     return f"{size} {digest.hexdigest()}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
@@ -15,22 +13,10 @@ from triage.records.activity import Activity
 from triage.records.saved_cells import SavedCells
 from triage.records.text import LONGEST, Text
 from triage.scan.interface import ScanResult
+from triage.sources.opened_file import why_unreadable
 
 _MOST_BYTES = 1 << 10  # of a last line
 _WithEvidence = TypeVar("_WithEvidence", Finding, Deviation, Explanation)
-
-
-def _why_unreadable(path: str, size: int) -> str | None:
-    """Return why a file that was scanned at this size cannot be read again, if so."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError as error:
-        return error.strerror
-    try:
-        status = os.fstat(fd)
-    finally:
-        os.close(fd)
-    return None if stat.S_ISREG(status.st_mode) and status.st_size >= size else "it became shorter"
 
 
 class ScannedTexts:
@@ -96,7 +82,7 @@ class ScannedTexts:
         """Return the warnings with one more for each text that went away or became shorter after its scan."""
         reported = {warning.source for warning in warnings if warning.code == "unreadable"}
         problems = (
-            (name, _why_unreadable(source.path, scan.size))
+            (name, why_unreadable(source.path, scan.size))
             for name, (source, scan) in self._by_name.items()
             if source.path and name not in reported
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from triage import artifacts, compare, evidence, sources
+from triage.base.addresses import displayed_address
 from triage.base.options import Options, Report, advance
 from triage.catalog import version_bounds
 from triage.catalog.cache import choose_directory
@@ -19,33 +20,35 @@ from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.scan.run import Scan
+from triage.sources.opened_file import stop_threads
 
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
     """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
-    discovered = sources.discover(paths)
+    discovered = sources.discover(paths, allow_addresses=options.addresses)
+    shown = list(map(displayed_address, paths))  # no later stage needs a password or a signature
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
-    intake = Intake(discovered.files, paths)
-    denied = (warning.source for warning in discovered.warnings if warning.code == "unreadable")
-    intake.unread += [(name, "unreadable") for name in denied if name]
+    intake = Intake(discovered.files, shown)
+    intake.note_unreadable(discovered.warnings)
     scan = Scan(
         forms,
         writer_key,
-        workers=options.cores,
+        workers=options.for_paths(paths).cores,
         chunk_bytes=options.chunk_bytes,
         windows=catalog.windows,
         generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
-        fork=options.fork,
+        fork=options.for_paths(paths).fork,
         cache=choose_directory(),
         on_progress=advance(progress, sum(file.size for file in intake.files)),
         on_failure=intake.warn_unreadable,
     )
     scanned, _ = scan.run(intake.containers())
+    stop_threads(paths)
     size = sum(file.size for file in discovered.files)
     job = ScannedJob(catalog, literals, scanned, len(discovered.files), size, discovered.warnings)
-    return analyse(paths, options, intake, job, progress)
+    return analyse(shown, options, intake, job, progress)
 
 
 def analyse(

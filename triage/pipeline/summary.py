@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 
+from triage.base.addresses import common_path, is_address
 from triage.diagnose import ReasoningResult
 from triage.evidence.extraction import ExtractedJob
 from triage.model import Evidence, Job
+from triage.model.diagnosis import Stats
+from triage.sources.opened_file import cost_so_far
 
 
 def summarise_job(paths: Sequence[str], extracted: ExtractedJob, result: ReasoningResult, identity: str) -> Job:
     """Return what is known of the job. Its id is `identity`, the digest of its content; its path gives the name."""
-    path = os.path.commonpath([os.path.abspath(path) for path in paths]) if "-" not in paths else "-"
+    path = (
+        common_path([path if is_address(path) else os.path.abspath(path) for path in paths])
+        if "-" not in paths
+        else "-"
+    )
     times = [fact.origin.time for fact in result.facts if fact.origin.time is not None]
     times += [activity.origin.time for _, activity in extracted.activity if activity.origin.time is not None]
     return Job(
@@ -26,6 +35,25 @@ def summarise_job(paths: Sequence[str], extracted: ExtractedJob, result: Reasoni
         last_time=max(times, default=None),
         versions=dict(sorted(extracted.versions.items())),
     )
+
+
+class RunMeter:
+    """Measures one run: its duration, its memory, and what it read of the addresses among `paths`."""
+
+    def __init__(self, paths: Sequence[str] = ()) -> None:
+        self._started = time.monotonic()
+        self._paths = paths
+        self._cost = cost_so_far(paths)
+
+    def complete(self, stats: Stats) -> Stats:
+        """Return the stats with what was measured."""
+        cost, before = cost_so_far(self._paths), self._cost
+        return replace(
+            stats,
+            seconds=round(time.monotonic() - self._started, 3),
+            peak_memory_bytes=peak_memory(),
+            remote=cost.since(before) if cost is not None and before is not None else None,
+        )
 
 
 def has_other_failures(result: ReasoningResult, settings: Sequence[Evidence]) -> bool:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Collection, Sequence
 
+from triage.base.addresses import common_path
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
@@ -194,7 +195,7 @@ def find_root(paths: Sequence[str], names: Collection[str]) -> str:
     directories = [os.path.dirname(path) if path in names else path.rstrip("/") for path in paths]
     if not directories or any(os.path.isabs(path) != os.path.isabs(directories[0]) for path in directories):
         return ""
-    return os.path.commonpath(directories) if len(directories) > 1 else directories[0]
+    return common_path(directories) if len(directories) > 1 else directories[0]
 
 
 def parse_file_name(name: str, root: str = "") -> Origin:

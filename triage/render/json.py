@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from triage.base.lazy_re import lazy_re
-from triage.model import Diagnosis, Evidence, FinalLine, Finding, Inconclusive, Job, Moment, RankState
+from triage.model import Diagnosis, Evidence, FinalLine, Finding, Inconclusive, Job, Moment, RankState, Stats
 from triage.render.interface import SCHEMA
 from triage.render.phrases import to_datetime
 
@@ -61,14 +61,25 @@ def document(diagnosis: Diagnosis) -> dict[str, Any]:
         "timeline": list(map(_moment, diagnosis.timeline)),
         "ranks": list(map(_rank, diagnosis.ranks)),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in diagnosis.warnings],
-        "stats": {
-            "files": diagnosis.stats.files,
-            "bytes": diagnosis.stats.bytes,
-            "hits": diagnosis.stats.hits,
-            "seconds": _number(diagnosis.stats.seconds),
-            "peak_memory_bytes": diagnosis.stats.peak_memory_bytes,
-        },
+        "stats": _stats(diagnosis.stats),
     }
+
+
+def _stats(stats: Stats) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "files": stats.files,
+        "bytes": stats.bytes,
+        "hits": stats.hits,
+        "seconds": _number(stats.seconds),
+        "peak_memory_bytes": stats.peak_memory_bytes,
+    }
+    if stats.remote is not None:
+        row["remote"] = {
+            "requests": stats.remote.requests,
+            "retries": stats.remote.retries,
+            "bytes": stats.remote.bytes,
+        }
+    return row
 
 
 def _inconclusive(known: Inconclusive) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from triage.model import (
     Verdict,
     Warning,
 )
+from triage.model.diagnosis import RemoteCost
 from triage.render.interface import READABLE
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -144,7 +145,18 @@ _Inconclusive = TypedDict(
     },
 )
 _Tool = TypedDict("_Tool", {"version": str, "catalog": str})
-_Stats = TypedDict("_Stats", {"files": int, "bytes": int, "hits": int, "seconds": _Number, "peak_memory_bytes": int})
+_Remote = TypedDict("_Remote", {"requests": int, "retries": int, "bytes": int})
+_Stats = TypedDict(
+    "_Stats",
+    {
+        "files": int,
+        "bytes": int,
+        "hits": int,
+        "seconds": _Number,
+        "peak_memory_bytes": int,
+        "remote": NotRequired[_Remote],
+    },
+)
 _Report = TypedDict(
     "_Report",
     {
@@ -195,6 +207,18 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(name)
 
 
+def _stats(row: _Stats) -> Stats:
+    remote = row.get("remote")
+    return Stats(
+        row["files"],
+        row["bytes"],
+        row["hits"],
+        row["seconds"],
+        row["peak_memory_bytes"],
+        RemoteCost(**remote) if remote is not None else None,
+    )
+
+
 def _diagnosis(report: _Report) -> Diagnosis:
     root = report.get("root_cause")
     return Diagnosis(
@@ -208,7 +232,7 @@ def _diagnosis(report: _Report) -> Diagnosis:
         timeline=tuple(map(_moment, report["timeline"])),
         ranks=tuple(map(_rank, report["ranks"])),
         warnings=tuple(Warning(item["code"], item.get("source"), item["message"]) for item in report["warnings"]),
-        stats=Stats(**report["stats"]),
+        stats=_stats(report["stats"]),
         inconclusive=_inconclusive(report.get("inconclusive")),
     )
 

@@ -14,6 +14,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_rank_numbers, format_ranks
 from triage.model import INCONCLUSIVE, Diagnosis, Evidence, Finding, Job, Origin, RankState
+from triage.model.diagnosis import RemoteCost
 from triage.render.sanitize import sanitize
 
 VerdictKind = Literal["ROOT CAUSE", "UNKNOWN FAILURE", "SYMPTOMS ONLY", "INCONCLUSIVE", "CLEAN"]
@@ -90,6 +91,12 @@ def describe_job(job: Job) -> str:
     return ", ".join(part for part in [job.name, extent, *(f"{k} {v}" for k, v in job.versions.items())] if part)
 
 
+def describe_remote(cost: RemoteCost) -> str:
+    """Return what reading addresses cost: `12 requests (1 repeated), 3.4 MB received`."""
+    repeated = f" ({cost.retries} repeated)" if cost.retries else ""
+    return f"{format_count(cost.requests, 'request')}{repeated}, {format_bytes(cost.bytes)} received"
+
+
 def footer_parts(diagnosis: Diagnosis, with_path: bool = True) -> list[str]:
     """Return job, path, sizes, duration and versions for the last line of a report, as far as known."""
     stats = diagnosis.stats
@@ -98,6 +105,7 @@ def footer_parts(diagnosis: Diagnosis, with_path: bool = True) -> list[str]:
         diagnosis.job.path if with_path else "",
         format_count(stats.files, "file"),
         format_bytes(stats.bytes),
+        describe_remote(stats.remote) if stats.remote is not None else "",
         f"{stats.seconds:.1f} s",
         f"catalog {diagnosis.catalog_version}",
         f"triage {diagnosis.tool_version}",

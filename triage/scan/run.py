@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
@@ -22,7 +21,8 @@ from triage.model.evidence import Source
 from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult, WriterKey
 from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
 from triage.scan.literal_matcher import build
-from triage.scan.spans import SpanReader
+from triage.scan.spans import SpanReader, cells_near
+from triage.sources.opened_file import OpenedFile, open_file
 
 
 class Container(Protocol):
@@ -190,9 +190,12 @@ class Scan:
     def _scan_span(self, reader: SpanReader, files: _OpenFile, name: str, number: int) -> _Span:
         plain, collector, digest = self._plain[name], None, ""
         try:
-            fd = files.get(plain.source.path or "")
-            collector, digest = reader.scan_span(fd, number * SPAN, plain.size)
-            if os.fstat(fd).st_size < plain.size:
+            file = files.get(plain.source.path or "")
+            collector, digest = reader.scan_span(file, number * SPAN, plain.size)
+            file.forget(
+                number * SPAN, min((number + 1) * SPAN, plain.size), functools.partial(cells_near, collector.groups)
+            )
+            if file.size() < plain.size:
                 raise OSError(errno.ENODATA, "it became shorter while it was read")
         except OSError as problem:
             return _Span(collector.groups, collector.sampled, problem, digest) if collector else _Span({}, 0, problem)
@@ -224,9 +227,8 @@ class Scan:
             return plain.source, ScanResult((), 0, b"", b"", digest=digest)
         head = tail = b""
         try:
-            with contextlib.closing(_OpenFile()) as files:
-                fd = files.get(plain.source.path or "")
-                head, tail = os.pread(fd, HEAD, 0), os.pread(fd, TAIL, max(0, plain.size - TAIL))
+            with contextlib.closing(open_file(plain.source.path or "")) as file:
+                head, tail = file.read_at(HEAD, 0), file.read_at(TAIL, max(0, plain.size - TAIL))
         except OSError as error:
             if not any(span.problem for span in plain.spans):
                 self._on_failure(name, error)
@@ -265,9 +267,8 @@ def _read_sample(containers: Sequence[Container]) -> bytes:
 def _read_piece(container: Container, place: int) -> bytes:
     source = container.plain
     try:
-        with open(source.path if source and source.path else "", "rb") as file:
-            file.seek(place)
-            return file.read(_SAMPLE_BYTES)
+        with contextlib.closing(open_file(source.path if source and source.path else "")) as file:
+            return file.read_at(_SAMPLE_BYTES, place)
     except OSError:
         return b""
 
@@ -277,17 +278,16 @@ class _OpenFile:
 
     def __init__(self) -> None:
         self._path = ""
-        self._fd = -1
+        self._file: OpenedFile | None = None
 
-    def get(self, path: str) -> int:
-        if path != self._path:
+    def get(self, path: str) -> OpenedFile:
+        if self._file is None or path != self._path:
             self.close()
-            # Without O_NONBLOCK, opening waits for a writer if a pipe has replaced the file.
-            self._fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            self._file = open_file(path, is_scanned=True)
             self._path = path
-        return self._fd
+        return self._file
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-        self._path, self._fd = "", -1
+        if self._file is not None:
+            self._file.close()
+        self._path, self._file = "", None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
@@ -20,7 +19,8 @@ from triage.scan.interface import (
     ScanResult,
     WriterKey,
 )
-from triage.scan.lines import Collector, merge_spans
+from triage.scan.lines import Collector, HitGroups, merge_spans
+from triage.sources.opened_file import OpenedFile
 
 _MIN_CHUNK = 2 * MAX_LINE + 2 * OVERLAP
 
@@ -76,24 +76,24 @@ class SpanReader:
         self.generic = generic
         self.buffer = bytearray(max(chunk_bytes, _MIN_CHUNK))
 
-    def scan_span(self, fd: int, start: int, size: int) -> tuple[Collector, str]:
-        """Scan the lines of `fd` that start in [start, start + SPAN), the last one to its end.
+    def scan_span(self, file: OpenedFile, start: int, size: int) -> tuple[Collector, str]:
+        """Scan the lines of `file` that start in [start, start + SPAN), the last one to its end.
 
         Returns their hits, and the digest of the bytes in exactly this range.
         """
         collector = Collector(self.matcher, self.writer, self.generic)
         stop = min(start + SPAN, size)
         digest = start_digest()
-        begin = _first_line(fd, start, stop, digest.update)
+        begin = _first_line(file, start, stop, digest.update)
         feeder = LineFeeder(collector, self.buffer, stop if begin is None else begin)
         position, end = feeder.base, stop
         while position < end:
             free_space = feeder.free_space()
-            count = os.preadv(fd, [free_space[: end - position]], position)
+            count = file.read_into(free_space[: end - position], position)
             digest.update(free_space[: max(0, min(count, stop - position))])
             position += count
             if count == 0 or position >= end:
-                end = _line_end(fd, position, stop, size) if count and end == stop else position
+                end = _line_end(file, position, stop, size) if count and end == stop else position
             feeder.advance(count, final=position >= end)
         return collector, digest.hexdigest()
 
@@ -102,7 +102,7 @@ class SpanReader:
         return _StreamScan(self).run(stream)
 
 
-def _first_line(fd: int, start: int, stop: int, on_skipped: Callable[[bytes], object]) -> int | None:
+def _first_line(file: OpenedFile, start: int, stop: int, on_skipped: Callable[[bytes], object]) -> int | None:
     """Return the start of the first line that starts in [start, stop), or None.
 
     `on_skipped` gets the bytes of the range before it, in order.
@@ -111,7 +111,7 @@ def _first_line(fd: int, start: int, stop: int, on_skipped: Callable[[bytes], ob
         return 0
     position = start - 1
     while position < stop:
-        data = os.pread(fd, min(1 << 16, stop - position), position)
+        data = file.read_at(min(1 << 16, stop - position), position)
         if not data:
             return None
         at = data.find(b"\n")
@@ -123,12 +123,12 @@ def _first_line(fd: int, start: int, stop: int, on_skipped: Callable[[bytes], ob
     return None
 
 
-def _line_end(fd: int, position: int, stop: int, size: int) -> int:
+def _line_end(file: OpenedFile, position: int, stop: int, size: int) -> int:
     """Return the end of the line that is open at `position`, the end of a span."""
-    if os.pread(fd, 1, position - 1) == b"\n" or position < stop:
+    if file.read_at(1, position - 1) == b"\n" or position < stop:
         return position
     while position < size:
-        data = os.pread(fd, 1 << 16, position)
+        data = file.read_at(1 << 16, position)
         if not data:
             return position
         at = data.find(b"\n")
@@ -231,10 +231,15 @@ class _StreamScan:
 
     def _drop_unneeded_cells(self) -> None:
         """Drop saved cells around hits that later hits of their kind have replaced."""
-        hits, _ = merge_spans([self.collector.groups])
-        needed = {cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in range(-1, 3)}
+        needed = cells_near(self.collector.groups)
         for number in [number for number in self.saved if number not in needed]:
             self.packed -= len(self.saved.pop(number))
+
+
+def cells_near(groups: HitGroups) -> set[int]:
+    """Return the numbers of the cells in which later stages read around these hits."""
+    hits = merge_spans([groups])[0]
+    return {cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in range(-1, 3)}
 
 
 def _cells(stream: BinaryIO) -> Iterator[bytes]:

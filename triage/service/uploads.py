@@ -207,6 +207,12 @@ def queue_source(state: ServiceState, user: Principal, source: str, job: str | N
     return _queue(state, user, {"place": {"source": source, "job": job}}, name or job or source)
 
 
+def queue_address(state: ServiceState, user: Principal, address: str, name: str | None = None) -> Task:
+    """Queue a task for a job at an address. Raises ServiceError if the settings do not allow it."""
+    address = job_files.allowed_address(state.settings, address)
+    return _queue(state, user, {"place": {"address": address}}, name or address.rstrip("/").rpartition("/")[2])
+
+
 def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str) -> Task:
     """Return the task that waits or runs for the same payload, or a new one."""
     check_capacity(state)

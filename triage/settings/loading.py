@@ -16,6 +16,7 @@ from pydantic_settings import EnvSettingsSource
 from triage.base.errors import OptionError
 from triage.catalog import configured_catalogs
 from triage.settings.notifications import RoutingSettings, SlackSettings, WebhookSettings
+from triage.settings.remote import RemoteSettings
 from triage.settings.sections import CatalogSettings, Section, Source, StoreSettings, TaskSettings, WebSettings
 from triage.store.location import OFF
 
@@ -32,6 +33,7 @@ class Settings(BaseModel):
     catalog: CatalogSettings = Field(default_factory=CatalogSettings)
     web: WebSettings = Field(default_factory=WebSettings)
     tasks: TaskSettings = Field(default_factory=TaskSettings)
+    remote: RemoteSettings = Field(default_factory=RemoteSettings)
     routing: RoutingSettings = Field(default_factory=RoutingSettings)
     slack: SlackSettings = Field(default_factory=SlackSettings)
     webhook: WebhookSettings = Field(default_factory=WebhookSettings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from triage.sources.discovery import discover
-from triage.sources.expand import LazyReader, PlainReader, Reader, UnsupportedReader, expand
+from triage.sources.expand import LazyReader, PlainReader, Reader, UnsupportedReader, expand, open_stream
 from triage.sources.file_reader import FileReader, find_line_numbers
 from triage.sources.interface import (
     DiscoveredFiles,
@@ -54,5 +54,6 @@ __all__ = [
     "Warn",
     "discover",
     "find_line_numbers",
+    "open_stream",
     "streams",
 ]

@@ -108,6 +108,12 @@ def _text_or_environment(text: bytes, whole: bool) -> FileKind:
     return "environment" if whole and is_environment(text, whole=True) else "text"
 
 
+def classify_padded(end: bytes) -> tuple[FileKind, str | None]:
+    """Classify by its end a log that begins with NULs: it was truncated while its writer went on (copytruncate)."""
+    text = end.strip(b"\0")
+    return ("text", "utf-8") if b"\n" in text and not is_binary(text) else ("binary", None)
+
+
 def needs_more(sniffed: bytes) -> bool:
     """Whether the first 4 KiB do not decide the kind, so that 64 KiB must be read."""
     return (

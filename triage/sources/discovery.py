@@ -14,9 +14,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
+from triage.base.addresses import displayed_address, is_address, scheme_of
 from triage.model.evidence import Warning
 from triage.sources.bytestream import has_large_hole
-from triage.sources.classify import HEAD, SNIFF, classify, is_binary, needs_more
+from triage.sources.classify import HEAD, SNIFF, classify, classify_padded, needs_more
 from triage.sources.expand import ADVICE
 from triage.sources.interface import (
     DiscoveredFiles,
@@ -104,11 +105,7 @@ class DirectoryWalk:
             self.duplicates.append(name)
             return
         if len(self.files) >= self.limits.max_files:
-            self.is_full = True
-            most = f"{self.limits.max_files:,}"
-            self.warnings.add(
-                "too-many-files", None, f"only the first {most} files were taken (max_files); give a smaller directory"
-            )
+            self.warn_full()
             return
         try:
             self.files.append(classify_file(path, name, status))
@@ -116,6 +113,28 @@ class DirectoryWalk:
             self.warn_unreadable(name, error)
             return
         self.files_walked.add(identity)
+
+    def add_objects(self, address: str) -> None:
+        """Add the objects below an address. Raises AddressError when they cannot be listed."""
+        from triage.sources.remote_files import list_files  # few jobs are at an address
+
+        for file, error in list_files(
+            address, self.limits.max_files - len(self.files), {one.name for one in self.files}
+        ):
+            if error is not None:
+                self.warn_unreadable(file.name, error)
+            else:
+                self.files.append(file)
+        if len(self.files) >= self.limits.max_files:
+            self.warn_full()
+
+    def warn_full(self) -> None:
+        """Warn that there are more files than are taken."""
+        self.is_full = True
+        most = f"{self.limits.max_files:,}"
+        self.warnings.add(
+            "too-many-files", None, f"only the first {most} files were taken (max_files); give a smaller directory"
+        )
 
     def follow_links(self) -> None:
         """Follow the links found so far, and those found on the way."""
@@ -154,7 +173,9 @@ class DirectoryWalk:
     def warn_unreadable(self, name: str, error: OSError) -> None:
         """Warn about a path that cannot be read."""
         self.permission_errors += error.errno in (errno.EACCES, errno.EPERM)
-        self.warnings.add("unreadable", printable_name(name), f"skipped, because it cannot be read: {error.strerror}")
+        self.warnings.add(
+            "unreadable", printable_name(name), f"skipped, because it cannot be read: {error.strerror or error}"
+        )
 
 
 def classify_file(path: str, name: str, status: os.stat_result) -> File:
@@ -168,17 +189,11 @@ def classify_file(path: str, name: str, status: os.stat_result) -> File:
             head = os.pread(fd, HEAD, 0)
         kind, encoding = classify(head)
         if kind == "binary" and not head.strip(b"\0"):
-            kind, encoding = _classify_tail(fd, status.st_size)
+            kind, encoding = classify_padded(os.pread(fd, SNIFF, max(0, status.st_size - SNIFF)))
         is_sparse = kind == "text" and has_large_hole(fd, status)
     finally:
         os.close(fd)
     return File(printable_name(name), path, kind, status.st_size, status.st_mtime, encoding, is_sparse)
-
-
-def _classify_tail(fd: int, size: int) -> tuple[FileKind, str | None]:
-    """Classify by its end a log that begins with NULs: it was truncated while its writer went on (copytruncate)."""
-    text = os.pread(fd, SNIFF, max(0, size - SNIFF)).strip(b"\0")
-    return ("text", "utf-8") if b"\n" in text and not is_binary(text) else ("binary", None)
 
 
 def link_target(path: str) -> str:
@@ -189,18 +204,23 @@ def link_target(path: str) -> str:
         return "?"
 
 
-def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO | None = None) -> DiscoveredFiles:
+def discover(
+    paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO | None = None, allow_addresses: bool = False
+) -> DiscoveredFiles:
     """Return the files below `paths`, each classified by its first bytes, sorted by name; `-` is standard input.
 
-    Raises SourceError (an InputError) when a path does not exist or is a URL, or when nothing can be read.
+    `allow_addresses`: a path may be an address of an object store or a server. Raises InputError when a path does not
+    exist or may not be read, or when nothing can be read.
     """
     warning_list: list[Warning] = []
     walk = DirectoryWalk(limits, WarningLimiter(warning_list.append))
-    checked_paths = [_check_path(path) for path in dict.fromkeys(paths)]
-    walk.roots = [os.path.realpath(path) for path in checked_paths if path != "-"]
+    checked_paths = [_check_path(path, allow_addresses) for path in dict.fromkeys(paths)]
+    walk.roots = [os.path.realpath(path) for path in checked_paths if path != "-" and not is_address(path)]
     for path in checked_paths:
         if path == "-":
             walk.files.append(_spool_standard_input(limits, stdin, walk.warnings))
+        elif is_address(path):
+            walk.add_objects(path)
         else:
             walk.add_path(path, path)
     walk.follow_links()
@@ -214,15 +234,19 @@ def discover(paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO
     return DiscoveredFiles(files, tuple(warning_list))
 
 
-def _check_path(path: str) -> str:
-    """Return `path`; raise SourceError if it does not exist."""
-    scheme, separator, _ = path.partition("://")
-    if separator and scheme.isascii() and scheme.isalnum():
+def _check_path(path: str, allow_addresses: bool = False) -> str:
+    """Return `path`; raise SourceError if it does not exist, or is an address that is not read here."""
+    if scheme := scheme_of(path):
+        if allow_addresses and is_address(path):
+            return path
         hint = (
             "Copy it here first (for example with `aws s3 cp --recursive`, `gcloud storage cp -r` or `curl -O`) "
             "and give the local path."
         )
-        raise SourceError(f"{scheme}:// addresses cannot be read directly yet", hint=hint, path=printable_name(path))
+        where = "here" if is_address(path) else "by triage"
+        raise SourceError(
+            f"{scheme}:// addresses cannot be read {where}", hint=hint, path=printable_name(displayed_address(path))
+        )
     if path == "-":
         return path
     try:
@@ -273,7 +297,9 @@ def _raise_if_useless(checked_paths: Sequence[str], files: Sequence[File], walk:
     if not kinds - _UNSUPPORTED and not walk.permission_errors:
         message, hint = _explain_useless(checked_paths, kinds, walk)
         raise SourceError(
-            message, hint=hint, path=", ".join(printable_name(path) for path in checked_paths[:3]) or None
+            message,
+            hint=hint,
+            path=", ".join(printable_name(displayed_address(path)) for path in checked_paths[:3]) or None,
         )
 
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Protocol, cast
 
+from triage.base.addresses import is_address
 from triage.model.evidence import Source
 from triage.sources.bytestream import ByteStream, Damage
 from triage.sources.classify import HEAD, classify
@@ -148,11 +149,9 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
     if source:
         yield source, None
         return
-    from triage.sources.bytestream import FileStream  # only what must be unpacked needs it
-
     warnings = WarningLimiter(warn, source_name=file.name)
     try:
-        stream = FileStream(file.path, skips_holes=file.is_sparse)
+        stream = open_stream(file.path, skips_holes=file.is_sparse)
     except OSError as error:
         warnings.add("unreadable", file.name, f"skipped, because it cannot be opened: {error.strerror}")
         return
@@ -163,6 +162,17 @@ def expand(file: File, readers: Sequence[Reader], limits: Limits, warn: Warn) ->
     finally:
         stream.close()
         warnings.close()
+
+
+def open_stream(path: str, *, skips_holes: bool = False) -> ByteStream:
+    """Open the bytes of a file, or of an object that was found at an address. Raises OSError."""
+    if is_address(path):
+        from triage.sources.remote_files import ObjectStream
+
+        return ObjectStream(path)
+    from triage.sources.bytestream import FileStream  # only what must be unpacked needs it
+
+    return FileStream(path, skips_holes=skips_holes)
 
 
 class LazyReader:

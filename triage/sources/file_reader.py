@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from itertools import pairwise
 from types import TracebackType
 from typing import Self
 
+from triage.base.addresses import displayed_address
 from triage.base.forks import map_forked
 from triage.model.evidence import Warning
 from triage.sources.interface import Warn
+from triage.sources.opened_file import OpenedFile, open_file
 
 _MAX_OPEN_FILES = 64
 _CHUNK = 1 << 17
@@ -29,7 +30,7 @@ class FileReader:
     def __init__(self, warn: Warn | None = None, limit: int = _MAX_OPEN_FILES) -> None:
         self._warn = warn
         self._limit = max(1, limit)
-        self._fds: OrderedDict[str, int] = OrderedDict()
+        self._files: OrderedDict[str, OpenedFile] = OrderedDict()
         self._warned_paths: set[str] = set()
 
     def __enter__(self) -> Self:
@@ -44,8 +45,8 @@ class FileReader:
         """Return the `length` bytes at `offset`; fewer at the end of the file."""
         parts: list[bytes] = []
         try:
-            fd = self._fd(path)
-            while length > 0 and (part := os.pread(fd, length, offset)):
+            file = self._open(path)
+            while length > 0 and (part := file.read_at(length, offset)):
                 parts.append(part)
                 offset += len(part)
                 length -= len(part)
@@ -55,24 +56,23 @@ class FileReader:
 
     def close(self) -> None:
         """Close every file."""
-        while self._fds:
-            os.close(self._fds.popitem()[1])
+        while self._files:
+            self._files.popitem()[1].close()
 
-    def _fd(self, path: str) -> int:
-        fd = self._fds.get(path)
-        if fd is not None:
-            self._fds.move_to_end(path)
-            return fd
-        while len(self._fds) >= self._limit:
-            os.close(self._fds.popitem(last=False)[1])
-        fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0))
-        self._fds[path] = fd
-        return fd
+    def _open(self, path: str) -> OpenedFile:
+        file = self._files.get(path)
+        if file is not None:
+            self._files.move_to_end(path)
+            return file
+        while len(self._files) >= self._limit:
+            self._files.popitem(last=False)[1].close()
+        file = self._files[path] = open_file(path)
+        return file
 
     def _warn_unreadable(self, path: str, error: OSError) -> None:
         if self._warn and path not in self._warned_paths:
             self._warned_paths.add(path)
-            self._warn(Warning("unreadable", path, f"could not be read again: {error.strerror}"))
+            self._warn(Warning("unreadable", displayed_address(path), f"could not be read again: {error.strerror}"))
 
 
 def find_line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> dict[str, dict[int, int]]:

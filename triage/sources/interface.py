@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import BinaryIO, Literal, NamedTuple
 
+from triage.base.addresses import is_address
 from triage.base.errors import InputError
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source, SourceKind, Warning
@@ -107,9 +108,12 @@ KINDS: dict[FileKind, SourceKind] = {
 
 
 def source_in_place(file: File) -> Source | None:
-    """Return the source of a file that can be read where it is; None when it must be unpacked or decoded."""
+    """Return the source of a file that can be read where it is; None when it must be unpacked or decoded.
+
+    Of objects at addresses, only texts are read in place: other programs read artifacts, and need a file.
+    """
     kind = KINDS.get(file.kind)
-    if kind is None or is_wide(file.encoding):
+    if kind is None or is_wide(file.encoding) or (kind != "text" and is_address(file.path)):
         return None
     return Source(file.name, kind, file.size, file.path, file.mtime)
 

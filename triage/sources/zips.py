@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import IO, cast
 
 from triage.base.lazy_re import lazy_re
-from triage.sources.bytestream import ByteStream, Damage, FileStream, MemoryStream
+from triage.sources.bytestream import ByteStream, Damage, MemoryStream
 from triage.sources.decompress import (
     CompressionFormat,
     DecompressedStream,
@@ -141,7 +141,7 @@ class ZipReader:
         if expansion.refuse_if_too_deep(item):
             return
         stream = item.stream
-        if not isinstance(stream, FileStream) and len(whole := stream.peek(_MAX_NESTED_BYTES)) < _MAX_NESTED_BYTES:
+        if not stream.seekable() and len(whole := stream.peek(_MAX_NESTED_BYTES)) < _MAX_NESTED_BYTES:
             stream = MemoryStream(whole)
         infos = read_directory(stream)
         if infos is None:

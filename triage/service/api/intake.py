@@ -10,7 +10,14 @@ from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, task_as_dict
 from triage.service.dependencies import StateDep, Submitter, Viewer
 from triage.service.errors import ServiceError
-from triage.service.uploads import append_upload, queue_files, queue_source, receive_form, upload_progress
+from triage.service.uploads import (
+    append_upload,
+    queue_address,
+    queue_files,
+    queue_source,
+    receive_form,
+    upload_progress,
+)
 from triage.store.tasks import Task
 
 router = APIRouter(tags=["ingest"])
@@ -91,9 +98,14 @@ async def continue_upload(
 
 @router.post("/ingest", status_code=202, response_model=schemas.TaskRow)
 def start(body: requests.IngestIn, state: StateDep, user: Submitter) -> JsonResponse:
-    """Diagnose uploaded files, or a job of a configured source. Paths and addresses are refused."""
-    if bool(body.files) == bool(body.source):
-        raise ServiceError(400, "send either `files` or `source`")
+    """Diagnose uploaded files, a job of a configured source, or one at an address that `remote.allow` allows.
+
+    Paths are refused. Credentials are the service's own, never part of an address.
+    """
+    if bool(body.files) + bool(body.source) + bool(body.address) != 1:
+        raise ServiceError(400, "send one of `files`, `source` and `address`")
+    if body.address:
+        return _accepted(queue_address(state, user, body.address, body.name))
     if body.source:
         return _accepted(queue_source(state, user, body.source, body.job, body.name))
     return _accepted(queue_files(state, user, [(item.sha256, item.name) for item in body.files], body.name))

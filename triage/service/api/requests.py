@@ -32,13 +32,14 @@ class IngestFile(BaseModel):
 
 
 class IngestIn(BaseModel):
-    """Uploaded files, or a job in a configured source. Paths and addresses are refused."""
+    """Uploaded files, a job in a configured source, or a job at an address that the operator allows."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "slurm", "job": "1234"}})
 
     files: list[IngestFile] = Field(default=[], max_length=1000)
     source: str | None = Field(default=None, max_length=100)
     job: str | None = Field(default=None, max_length=200)
+    address: str | None = Field(default=None, max_length=2000)
     name: str | None = Field(default=None, max_length=200)
 
 

@@ -8,8 +8,9 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from triage import pipeline, sources
 from triage.base.errors import InputError
@@ -42,8 +43,11 @@ def analyse(
     def report_progress(progress: Progress) -> None:
         report({"stage": progress.stage, "done": progress.done, "total": progress.total})
 
-    options = Options(workers=settings.tasks.scan_threads)
-    with open_job(root, payload["place"], settings.sources, attempt) as (directory, paths):
+    is_remote = "address" in payload["place"]
+    options = Options(workers=settings.tasks.scan_threads, addresses=is_remote)
+    if is_remote:
+        restrict_addresses(settings)
+    with open_job(root, payload["place"], settings, attempt) as (directory, paths):
         os.chdir(directory)
         report({"stage": "read", "done": 0, "total": None})
         diagnosis, audit = pipeline.ingest_with_audit(paths, options, report_progress)
@@ -62,6 +66,13 @@ def analyse(
     )
 
 
+def restrict_addresses(settings: Settings) -> None:
+    """Let this process read addresses as the settings say, and no internal host that they do not name."""
+    from triage.remote import interface, session
+
+    session.set_rules(interface.RemoteRules(settings.remote.internal_hosts, settings.remote.cache_bytes))
+
+
 def read_result(out: Path) -> tuple[Diagnosis, dict[str, Any]]:
     """Return the diagnosis and the documents that `analyse` wrote."""
     result = codec.decode_document(out.read_bytes())
@@ -72,6 +83,8 @@ def job_path(place: Mapping[str, Any]) -> str:
     """Return where a job is from, the same for the same content: its name in a source, or the hash of an upload."""
     if "source" in place:
         return "/".join(filter(None, (place["source"], place.get("job"))))
+    if "address" in place:
+        return str(place["address"])
     files = place["files"]
     digests = sorted(item["digest"] for item in files)
     content = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
@@ -139,7 +152,7 @@ def _merge_ranges(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def _open_sources(paths: Sequence[str], names: set[str]) -> Iterator[tuple[str, BinaryIO]]:
     """Yield (name, stream) of these sources, one after the other."""
-    for file in sources.discover(paths).files:
+    for file in sources.discover(paths, allow_addresses=True).files:  # those of the task, which were checked
         if not names:
             return
         if not any(name.startswith(file.name) for name in names):
@@ -151,8 +164,8 @@ def _open_sources(paths: Sequence[str], names: set[str]) -> Iterator[tuple[str, 
             if stream is not None:
                 yield source.name, stream
             elif source.path is not None:
-                with open(source.path, "rb") as opened:
-                    yield source.name, opened
+                with closing(sources.open_stream(source.path)) as opened:
+                    yield source.name, cast(BinaryIO, opened)
             if not names:
                 return
 

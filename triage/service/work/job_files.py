@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from triage.base.addresses import displayed_address, has_secret
 from triage.base.lazy_re import lazy_re
 from triage.service.errors import ServiceError
 from triage.settings import Settings
@@ -86,15 +87,18 @@ def safe_names(names: Iterable[str]) -> list[str]:
 
 @contextmanager
 def open_job(
-    root: Path, place_: Mapping[str, Any], sources: Mapping[str, Source], attempt: str
+    root: Path, place_: Mapping[str, Any], settings: Settings, attempt: str
 ) -> Iterator[tuple[Path, list[str]]]:
-    """Provide (directory, paths in it) of a job: links to uploads, or the directory of a configured source.
+    """Provide (directory, paths in it) of a job: links to uploads, the directory of a source, or an allowed address.
 
     Raises ServiceError if the files are gone.
     """
     if "source" in place_:
-        path = source_path(sources, place_["source"], place_.get("job"))
+        path = source_path(settings.sources, place_["source"], place_.get("job"))
         yield path.parent, [path.name]
+        return
+    if "address" in place_:
+        yield root, [allowed_address(settings, place_["address"])]
         return
     directory = task_directory(root, attempt)
     shutil.rmtree(directory, ignore_errors=True)
@@ -103,6 +107,19 @@ def open_job(
         yield directory, [_link_upload(root, item, directory) for item in place_["files"]]
     finally:
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def allowed_address(settings: Settings, address: str) -> str:
+    """Return the address of a job if the settings allow to read it. Raises ServiceError."""
+    if has_secret(address):
+        hint = "leave out passwords and signatures: the service reads with its own credentials"
+        raise ServiceError(400, "the address holds a secret", hint=hint)
+    if not settings.remote.allows(address):
+        shown = displayed_address(address)[:200]
+        raise ServiceError(
+            403, f"this service does not read {shown}", hint="ask its operator to add it to remote.allow"
+        )
+    return address
 
 
 def _link_upload(root: Path, item: Mapping[str, Any], directory: Path) -> str:

@@ -1,0 +1,146 @@
+"""Diagnose one job from an object store and from the disk: time, memory, bytes, and what a plain download takes.
+
+    python bench/remote.py [objects=200] [mib=5] [rate=0.05] [directory=/tmp/…]
+
+The store is moto's server in a process of its own on loopback, with the credentials of nobody. It is slow: the same
+client that only downloads all objects shows how slow. `rate` of the requests of a second run fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+SERVER = """
+import sys, time, logging
+from moto.server import ThreadedMotoServer
+logging.getLogger("werkzeug").setLevel(logging.ERROR)
+server = ThreadedMotoServer(port=0, verbose=False)
+server.start()
+print(server.get_host_and_port()[1], flush=True)
+time.sleep(100000)
+"""
+INGEST = """
+import json, resource, sys, triage.pipeline as pipeline, triage.render.json as report
+options = pipeline.Options(addresses=True, fork=True)
+diagnosis = pipeline.ingest([sys.argv[1]], options)
+print(json.dumps([diagnosis.stats.seconds, diagnosis.stats.peak_memory_bytes, diagnosis.job.id,
+    [diagnosis.stats.remote.requests, diagnosis.stats.remote.retries, diagnosis.stats.remote.bytes]
+    if diagnosis.stats.remote else None, sorted(w.code for w in diagnosis.warnings),
+    sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))]))
+"""
+DOWNLOAD = """
+import sys, time
+from concurrent.futures import ThreadPoolExecutor
+from triage.remote.session import current_session
+session = current_session()
+began = time.monotonic()
+items = list(session.list_objects(sys.argv[1]))
+runs = [(item, cell) for item in items for cell in range(0, -(-item.size // (1 << 18)), 16)]
+with ThreadPoolExecutor(12) as pool:
+    fetch = lambda item, cell: session._fetch(item, cell << 18, min(item.size, (cell + 16) << 18))
+    size = sum(pool.map(lambda run: len(fetch(*run)), runs))
+print(time.monotonic() - began)
+"""
+
+
+def build(directory: Path, objects: int, size: int) -> None:
+    """Write the log of one rank for each object; rank 7 fails."""
+    numbers = random.Random(7)
+    for rank in range(objects):
+        lines, length = list[str](), 0
+        while length < size:
+            step = len(lines)
+            time_of_day = f"12:{step // 60 % 60:02d}:{step % 60:02d}"
+            lines.append(f"2026-03-01 {time_of_day} [rank{rank}] step {step} loss {numbers.random():.6f}\n")
+            length += len(lines[-1])
+        if rank == 7:
+            lines.append('Traceback (most recent call last):\n  File "t.py", line 3, in f\nValueError: no tokens\n')
+        (directory / f"rank_{rank}.log").write_text("".join(lines))
+
+
+def run(code: str, *arguments: str, **environment: str) -> Any:
+    """Return what a fresh interpreter prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        stdout=subprocess.PIPE,
+        check=True,
+        cwd=ROOT,
+    )
+    return json.loads(done.stdout)
+
+
+def upload(directory: Path, url: str) -> None:
+    """Store all files in the bucket."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=url)
+    client.create_bucket(Bucket="bench")
+
+    def put(path: Path) -> None:
+        client.put_object(Bucket="bench", Key=f"job/{path.name}", Body=path.read_bytes())
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(put, sorted(directory.iterdir())))
+
+
+def main() -> None:
+    """Measure, and print the keys for the benchmark."""
+    options = {"objects": "200", "mib": "5", "rate": "0.05", **dict(pair.split("=", 1) for pair in sys.argv[1:])}
+    objects, size = int(options["objects"]), int(float(options["mib"]) * (1 << 20))
+    os.environ.update(AWS_ACCESS_KEY_ID="key", AWS_SECRET_ACCESS_KEY="none", AWS_DEFAULT_REGION="us-east-1")
+    server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        url = f"http://127.0.0.1:{int(server.stdout.readline())}"
+        with tempfile.TemporaryDirectory(dir=options.get("directory")) as directory:
+            local = Path(directory) / "job"
+            local.mkdir()
+            build(local, objects, size)
+            upload(local, url)
+            measure(local, url, float(options["rate"]))
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait()
+
+
+def measure(local: Path, url: str, rate: float) -> None:
+    """Diagnose from the disk and from the store, download, and diagnose with faults."""
+    from tests.remote.faulty_proxy import FaultyProxy, choose_some
+
+    address = "s3://bench/job/"
+    run(INGEST, str(local))
+    disk, disk_memory, disk_id, _, disk_warnings, disk_cpu = run(INGEST, str(local))
+    download = run(DOWNLOAD, address, AWS_ENDPOINT_URL=url)
+    remote, memory, remote_id, cost, remote_warnings, cpu = run(INGEST, address, AWS_ENDPOINT_URL=url)
+    size = sum(path.stat().st_size for path in local.iterdir())
+    print(
+        f"disk {disk:.1f} s, {disk_memory >> 20} MiB; download only {download:.1f} s ({size / download / 1e6:.0f} MB/s)"
+    )
+    print(f"remote {remote:.1f} s, {memory >> 20} MiB, {cost[0]} requests, {cost[2] / size:.3f} of the bytes")
+    with FaultyProxy(url, choose_some(rate)) as proxy:
+        began = time.monotonic()
+        faulty, _, faulty_id, faulty_cost, warnings, _ = run(INGEST, address, AWS_ENDPOINT_URL=proxy.url)
+        took = time.monotonic() - began
+    print(f"with {rate:.0%} faults {faulty:.1f} s ({took:.1f} s), {faulty_cost[1]} repeated, warnings {warnings}")
+    same = disk_id == remote_id == faulty_id and disk_warnings == remote_warnings == warnings
+    print(f"processor time: disk {disk_cpu:.1f} s, remote {cpu:.1f} s")
+    print(f"the same job in all: {same}")
+    keys = {"remote_vs_disk": remote / disk, "remote_cpu_vs_disk": cpu / disk_cpu, "remote_mb": memory >> 20}
+    print("BENCH " + json.dumps({**{key: round(value, 2) for key, value in keys.items()}, "remote_same": same}))
+
+
+if __name__ == "__main__":
+    main()
