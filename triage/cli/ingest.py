@@ -8,6 +8,8 @@ import typer
 
 from triage.cli import options, values
 
+_ONLY_EACH = ("each", "again", "state")
+
 
 def ingest(
     paths: options.Paths,
@@ -47,6 +49,7 @@ def ingest(
 
     Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
+    arguments = dict(locals())  # all of them, by their names
     from triage.cli.ingest_job import build_options, ingest_job
 
     if each:
@@ -55,21 +58,6 @@ def ingest(
         wanted = (paths, build_options(catalog, workers, chunk_size), format, output, fail_on, store, not no_store)
         ingest_each(EachRequest(*wanted, state, again, quiet, color, width, notify))
         return
-    status = ingest_job(
-        paths,
-        format=format,
-        output=output,
-        fail_on=fail_on,
-        catalog=catalog,
-        workers=workers,
-        chunk_size=chunk_size,
-        color=color,
-        width=width,
-        link=link,
-        quiet=quiet,
-        store=store,
-        no_store=no_store,
-        notify=notify,
-    )
+    status = ingest_job(**{name: value for name, value in arguments.items() if name not in _ONLY_EACH})
     if status:
         raise typer.Exit(status)

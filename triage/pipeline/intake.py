@@ -114,15 +114,18 @@ class Intake:
     """The files of a job, sorted into logs, artifacts and what is skipped.
 
     `artifacts`, `warnings` and `unread`, the (name, kind) of empty and binary files, fill up while the scan reads the
-    containers.
+    containers. The warnings given are those of the discovery.
     """
 
-    def __init__(self, files: Sequence[sources.File], paths: Sequence[str] = ()) -> None:
+    def __init__(
+        self, files: Sequence[sources.File], paths: Sequence[str] = (), warnings: Sequence[Warning] = ()
+    ) -> None:
         self._named_by_user = frozenset(paths)
         self._roots = sorted((path.rstrip("/") + "/" for path in paths), key=len, reverse=True)
         self.warnings: list[Warning] = []
         self.artifacts: list[Artifact] = []
-        self.unread: list[tuple[str, str]] = []
+        denied = (warning.source for warning in warnings if warning.code == "unreadable")
+        self.unread: list[tuple[str, str]] = [(name, "unreadable") for name in denied if name]
         self._skipped: set[str] = set()
         self._skipped_by_text: dict[str, str] = {}
         warm((file.path, max(0, file.size - 1)) for file in files if self._needs_sample(file))
@@ -203,10 +206,6 @@ class Intake:
             names = [f"{name} ({kind})" for name, kind in sorted(self._skipped_by_text.items())]
             warnings.append(_warn_of_skipped("their text is not the output of a job", names))
         return warnings
-
-    def note_unreadable(self, warnings: Sequence[Warning]) -> None:
-        """Count as unread what a warning of the discovery says cannot be read."""
-        self.unread += [(one.source, one.code) for one in warnings if one.code == "unreadable" and one.source]
 
     def warn_unreadable(self, name: str, error: OSError) -> None:
         """Warn that a file could not be read to its end."""

@@ -20,7 +20,6 @@ from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.scan.run import Scan
-from triage.sources.opened_file import stop_threads
 
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
@@ -29,8 +28,7 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
     shown = list(map(displayed_address, paths))  # no later stage needs a password or a signature
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
-    intake = Intake(discovered.files, shown)
-    intake.note_unreadable(discovered.warnings)
+    intake = Intake(discovered.files, shown, discovered.warnings)
     scan = Scan(
         forms,
         writer_key,
@@ -45,7 +43,7 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
         on_failure=intake.warn_unreadable,
     )
     scanned, _ = scan.run(intake.containers())
-    stop_threads(paths)
+    sources.stop_threads(paths)
     size = sum(file.size for file in discovered.files)
     job = ScannedJob(catalog, literals, scanned, len(discovered.files), size, discovered.warnings)
     return analyse(shown, options, intake, job, progress)

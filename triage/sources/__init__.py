@@ -20,6 +20,7 @@ from triage.sources.interface import (
     SourceError,
     Warn,
 )
+from triage.sources.opened_file import stop_threads
 
 READERS: tuple[Reader, ...] = (
     PlainReader(),  # first: nearly every file is one
