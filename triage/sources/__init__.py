@@ -56,5 +56,6 @@ __all__ = [
     "discover",
     "find_line_numbers",
     "open_stream",
+    "stop_threads",
     "streams",
 ]
