@@ -93,7 +93,7 @@ def test_damage_names_the_salvage(tmp_path: Path, name: str) -> None:
 
 def test_a_locked_store_names_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint has the number and name of the process that holds the lock."""
-    monkeypatch.setattr("triage.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("triage.store.sqlite.BUSY_SECONDS", 0.05)
     path = tmp_path / "triage.db"
     with Store.open(path) as store:
         command = [sys.executable, "-c", LOCKER, str(path)]

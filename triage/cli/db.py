@@ -85,7 +85,7 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
         result = maintenance.prune(opened.connections, opened.incidents, days=days, size=limit)
         if not result.incidents:
             maintenance.vacuum(opened.connections)
-        after = opened.connections.path.stat().st_size
+        after = opened.connections.size_bytes()
     streams.write_output(
         f"{format_count(result.incidents, 'incident')} deleted, "
         f"{format_bytes(result.before)} before, {format_bytes(after)} now\n"
@@ -113,16 +113,20 @@ def export(output: options.Output = None, salvage: Salvage = False, store: optio
         streams.write_output("".join(transfer.export_lines(opened.connections)), output, utf8=True)
 
 
-def _export_salvaged(output: Path | None, store: Path | None) -> None:
+def _export_salvaged(output: Path | None, store: str | None) -> None:
     """Write what is left of a damaged store, and say on standard error what was saved and what is lost."""
     from triage.render.phrases import format_count
     from triage.render.sanitize import sanitize_line
-    from triage.store import store_path
+    from triage.store import store_location
+    from triage.store.location import DatabaseUrl
     from triage.store.salvage import SalvageReport, salvage_lines
 
-    path = store_path(store)
+    path = store_location(store)
     if path is None:
         raise OptionError("there is no store", hint="name the damaged store with --store FILE")
+    if isinstance(path, DatabaseUrl):
+        hint = "restore a backup of pg_dump; `pg_dump --data-only` and pg_amcheck show what can still be read"
+        raise OptionError("--salvage reads the pages of a file, and this is a database of PostgreSQL", hint=hint)
     report = SalvageReport()
     streams.write_output("".join(salvage_lines(path, report)), output, utf8=True)
     saved = [format_count(report.rows.get(name, 0), name) for name in ("incident", "cluster")]
@@ -163,11 +167,10 @@ def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
       triage db migrate --store old.db
     """
     from triage.render import clusters
-    from triage.store import migrations
 
     with options.open_store(store) as opened:
         result = opened.clusters.rekey(actor=options.actor_name(by))
-        version = migrations.schema_version(opened.connections.get())
+        version = opened.connections.schema_version()
         streams.write_output(f"version {version}\n{clusters.rekeyed(result, False)}")
 
 

@@ -153,7 +153,7 @@ class Freshness:
 
 def _freshness(state: ServiceState) -> Freshness:
     """Return what the foot shows, from the store at most every few seconds."""
-    key, now = str(state.store.connections.path), time.monotonic()
+    key, now = str(state.store.connections.location), time.monotonic()
     with _freshness_lock:
         cached = _freshness_cache.get(key)
     if cached is not None and now - cached[0] < FRESHNESS_SECONDS:

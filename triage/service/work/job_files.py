@@ -18,7 +18,7 @@ from triage.base.lazy_re import lazy_re
 from triage.service.errors import ServiceError
 from triage.settings import Settings
 from triage.settings.sections import Source
-from triage.store.location import store_path
+from triage.store.location import DatabaseUrl, data_directory, store_location
 
 SHA256 = lazy_re(r"[0-9a-f]{64}")
 JOB_NAME = lazy_re(r"[A-Za-z0-9_][A-Za-z0-9_.@:+=-]{0,199}")
@@ -27,12 +27,12 @@ _MAX_NAME = 120
 
 
 def upload_directory(settings: Settings) -> Path:
-    """Return the directory of uploads: as set, else `uploads` next to the store."""
+    """Return the directory of uploads: as set, else `uploads` next to the store, or in the user's data directory."""
     if settings.tasks.uploads is not None:
         return settings.tasks.uploads
-    path = store_path(settings.store.path)
-    assert path is not None
-    return path.parent / "uploads"
+    location = store_location(settings.store.path)
+    assert location is not None
+    return (data_directory() if isinstance(location, DatabaseUrl) else location.parent) / "uploads"
 
 
 def make_upload_directories(root: Path) -> None:
