@@ -15,6 +15,7 @@ from triage.base.errors import StoreError
 from triage.store import Store, migrations
 from triage.store.sqlite import SqliteConnections
 
+pytestmark = pytest.mark.sqlite_only
 OLD = sorted((Path(__file__).parent / "old").glob("*.db"))
 
 

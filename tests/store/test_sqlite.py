@@ -14,6 +14,8 @@ from tests.store.factories import known_diagnosis
 from triage.base.errors import OptionError, StoreError
 from triage.store import Store, store_location
 
+pytestmark = pytest.mark.sqlite_only
+
 
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
     """The file's mode is 0600."""

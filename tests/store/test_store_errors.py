@@ -16,6 +16,7 @@ from tests.store.factories import known_diagnosis
 from triage.base.errors import ReadOnlyStoreError, StoreError
 from triage.store import Store, store_errors
 
+pytestmark = pytest.mark.sqlite_only
 ROOT = Path(__file__).resolve().parents[2]
 LIMITED_WRITER = """
 import resource, signal, sys

@@ -64,7 +64,7 @@ class Audit:
         clauses = ["id < ?"]
         arguments: list[Any] = [before if before is not None else 1 << 62]
         if subject is not None:
-            clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?))")
+            clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?) > 0)")
             arguments += [subject, json.dumps(subject)]
         rows = self._db.read(
             f"SELECT * FROM audit WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT ?", (*arguments, limit)

@@ -15,7 +15,7 @@ def open_connections(location: StoreLocation, *, create: bool = True, read_only:
     Raises StoreError, and OptionError when the package for PostgreSQL is not installed.
     """
     if isinstance(location, DatabaseUrl):
-        raise OptionError("a store in PostgreSQL is not implemented", hint="name a file with --store")
+        return _open_postgres(location, create=create, read_only=read_only)
     connections = SqliteConnections(location, create=create, read_only=read_only)
     try:
         migrations.migrate(connections)
@@ -24,3 +24,14 @@ def open_connections(location: StoreLocation, *, create: bool = True, read_only:
         raise
     return connections
 
+
+def _open_postgres(location: DatabaseUrl, *, create: bool, read_only: bool) -> Connections:
+    """Import what PostgreSQL needs only now: an ingest into a file must start fast and needs no such package."""
+    try:
+        from triage.store.postgres import open_postgres
+    except ImportError as error:
+        if error.name != "psycopg":
+            raise
+        hint = "pip install 'triage-kb[postgres]', or name a file with --store"
+        raise OptionError("the package psycopg is not installed, which PostgreSQL needs", hint=hint) from None
+    return open_postgres(location, create=create, read_only=read_only)

@@ -52,9 +52,9 @@ class ClusterActions:
             oldest, rows = cluster_links.merge_into_oldest(db, ids, f"{cluster_links.MERGED}{actor}")
             name = next((row["name"] for row in rows if row["name"]), None)
             db.execute(
-                "UPDATE cluster SET name = ?, state = CASE WHEN state = 'open' "
-                "AND ? IS NOT NULL THEN 'named' ELSE state END WHERE id = ?",
-                (name, name, oldest),
+                "UPDATE cluster SET name = :name, state = CASE WHEN state = 'open' "
+                "AND CAST(:name AS TEXT) IS NOT NULL THEN 'named' ELSE state END WHERE id = :id",
+                {"name": name, "id": oldest},
             )
             before["apart"] = cluster_links.remove_apart(db, keys)
             details = {"merged": [one for one in ids if one != oldest], "because": redact(because)}

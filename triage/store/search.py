@@ -113,7 +113,7 @@ class Search:
         """Whether the filter is for a host with few incidents, so that starting from these is faster."""
         if filter_.host is None:
             return False
-        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)"
+        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?) AS few"
         row = self._db.read_one(query, (filter_.host, RANKED))
         return row is not None and row["n"] < RANKED
 

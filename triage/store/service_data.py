@@ -77,7 +77,7 @@ class ServiceData:
         """Return the digests of uploads that were not used since `before` and that no task needs."""
         rows = self._db.read(
             "SELECT digest FROM upload u WHERE used_at < ? AND NOT EXISTS (SELECT 1 FROM task "
-            "WHERE state IN ('queued', 'running') AND instr(payload, u.digest))",
+            "WHERE state IN ('queued', 'running') AND instr(payload, u.digest) > 0)",
             (before,),
         )
         return [row["digest"] for row in rows]
