@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.store.postgres_server import PostgresServer, find_programs
 from triage.store import Store
+
+if TYPE_CHECKING:
+    from tests.store.postgres_server import PostgresServer
 
 Place = Callable[[str], str]
 
@@ -23,6 +26,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """A server of PostgreSQL, one for all tests of a process."""
+    pytest.importorskip("psycopg")
+    from tests.store.postgres_server import PostgresServer, find_programs
+
     programs = find_programs()
     if programs is None:
         pytest.skip("PostgreSQL is not installed (apt-get install postgresql)")

@@ -113,9 +113,12 @@ def with_job_id(diagnosis: Diagnosis, identifier: str) -> Diagnosis:
 
 def dump_tables(store: Store) -> str:
     """Return the rows of all tables that a store has in any database, as text."""
-    return "\n".join(
-        str(tuple(row)) for table in copying.TABLES for row in store.connections.read(f"SELECT * FROM {table}")
-    )
+    rows = [
+        f"{table} {[row[name] for name in row.keys() if name != 'lexemes']}"  # noqa: SIM118 - iteration gives values
+        for table in copying.TABLES
+        for row in store.connections.read(f"SELECT * FROM {table}")
+    ]
+    return "\n".join(sorted(rows))
 
 
 def separated_pairs(store: Store) -> set[tuple[str, str]]:

@@ -19,7 +19,6 @@ ADMIN = "triage"
 _CONFIGURATION = """
 fsync = off
 full_page_writes = off
-synchronous_commit = off
 listen_addresses = ''
 shared_buffers = 32MB
 max_connections = 60

@@ -25,6 +25,8 @@ ExportFile = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Output of `triage db export`; - reads standard input.", show_default=False),
 ]
+CopySource = Annotated[str, typer.Argument(metavar="SOURCE", help="A store: sqlite:FILE or postgresql://…")]
+CopyTarget = Annotated[str, typer.Argument(metavar="TARGET", help="An empty database, or a new file.")]
 
 
 def check(
@@ -83,7 +85,7 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
     limit = options.parse_size(max_size, "--max-size") if max_size is not None else None
     with options.open_store(store) as opened:
         result = maintenance.prune(opened.connections, opened.incidents, days=days, size=limit)
-        if not result.incidents:
+        if not result.incidents and (days is None or maintenance.has_file(opened.connections)):
             maintenance.vacuum(opened.connections)
         after = opened.connections.size_bytes()
     streams.write_output(
@@ -156,6 +158,32 @@ def import_(file: ExportFile, store: options.StoreFile = None) -> None:
     )
 
 
+def copy(source: CopySource, target: CopyTarget) -> None:
+    """Copy a whole store into an empty one: from a file to PostgreSQL, or back.
+
+    Everything is copied: incidents, clusters, decisions, the audit log, tokens, tasks and notifications. At the end the
+    rows of both are counted and compared; if they differ, nothing is stored. Stop `triage serve` first.
+
+    \b
+    Examples:
+      triage db copy sqlite:triage.db postgresql://triage@db.example.org/triage
+      triage db copy postgresql://triage@db.example.org/triage sqlite:triage.db
+    """
+    from triage.cli.progress import CopyProgress
+    from triage.render.phrases import format_count
+    from triage.store import copying
+
+    streams.check_output(None)
+    with options.open_store(source) as original, options.open_store(target, create=True) as copied:
+        progress = CopyProgress()
+        try:
+            result = copying.copy_store(original.connections, copied.connections, progress=progress)
+        finally:
+            progress.close()
+    counts = [format_count(result.rows[name], name) for name in ("incident", "cluster", "token", "task")]
+    streams.write_output(f"copied and compared: {', '.join(counts)}, {sum(result.rows.values())} rows in all\n")
+
+
 def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     """Update a store of an older version.
 
@@ -201,5 +229,6 @@ COMMANDS = (
     ("vacuum", vacuum),
     ("export", export),
     ("import", import_),
+    ("copy", copy),
     ("migrate", migrate),
 )

@@ -14,6 +14,8 @@ VARIABLE = "TRIAGE_STORE"
 OFF = "off"
 SCHEMES = ("postgresql://", "postgres://")
 _FILE_SCHEME = "sqlite:"
+# The options of an address that are shown; others may be secrets, or hold one by mistake.
+_SHOWN = ("host", "hostaddr", "port", "dbname", "user", "service", "sslmode", "target_session_attrs", "options")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,6 @@ def without_password(name: str) -> str:
         return name
     address, mark, options = name.removeprefix(scheme).partition("?")
     user, at, place = address.rpartition("@")
-    others = [part for part in options.split("&") if not part.partition("=")[0].lower().endswith("password")]
+    others = [part for part in options.split("&") if part.partition("=")[0] in _SHOWN]
     user = user.partition(":")[0]
     return f"{scheme}{user}{at}{place}" + (mark + "&".join(others) if others and mark else "")

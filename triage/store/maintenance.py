@@ -120,6 +120,11 @@ def vacuum(connections: Connections) -> None:
         connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
+def has_file(connections: Connections) -> bool:
+    """Whether the store is a file, whose space is freed by `vacuum`."""
+    return isinstance(connections, SqliteConnections)
+
+
 def prune(
     connections: Connections,
     incidents: Incidents,

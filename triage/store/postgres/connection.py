@@ -90,6 +90,7 @@ class PostgresConnections:
         self._listener = Listener(self._connect)
         can_write, schema = self.read(_CONDITION)[0]
         if schema is None:
+            self.close()
             hint = "create it, or name another one: ?options=-csearch_path%3DNAME"
             raise StoreError("the schema of the store does not exist", hint=hint, path=str(location))
         self.writable = bool(can_write) and not read_only
@@ -159,11 +160,14 @@ class PostgresConnections:
 
     def _commit(self, connection: psycopg.Connection[Any]) -> None:
         try:
-            connection.execute("COMMIT")
+            result = connection.execute("COMMIT").statusmessage
         except psycopg.Error as error:
             if is_lost_connection(error):
                 raise explain_unknown_commit(error, self._location) from error
             raise explain_error(error, self._location) from error
+        if result != "COMMIT":  # somebody caught the error of a statement, after which the server stores nothing
+            hint = "this is a bug of triage; report it with the server's log"
+            raise StoreError("a statement failed, so nothing of this was stored", hint=hint, path=str(self._location))
 
     def execute(self, sql: str, values: Values = (), *, serial: bool = True) -> int:
         """Execute one statement in a write transaction; return the number of rows that it changed."""
@@ -276,6 +280,10 @@ class PostgresConnections:
                 if "starting up" not in str(error) or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
-        adapt_values(connection)
-        connection.execute(_OPTIONS)
+        try:
+            adapt_values(connection)
+            connection.execute(_OPTIONS)
+        except BaseException:
+            connection.close()
+            raise
         return connection

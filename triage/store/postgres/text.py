@@ -40,7 +40,8 @@ def tokens_of(text: str) -> Iterator[Token]:
 def _fold(text: str) -> str:
     """Return a word without case and accents, at most as long as a lexeme may be."""
     if not text.isascii():
-        parts = unicodedata.normalize("NFD", text)
+        lower = "".join(sign.casefold() if len(sign.casefold()) == 1 else sign.lower() for sign in text)
+        parts = unicodedata.normalize("NFD", lower)
         text = unicodedata.normalize("NFC", "".join(sign for sign in parts if unicodedata.category(sign) != "Mn"))
     return text.lower().encode()[:MOST_BYTES].decode("utf-8", "ignore")
 
@@ -124,31 +125,42 @@ class PostgresText:
 def snippet_of(body: str, phrases: Sequence[Sequence[str]], last_is_open: bool) -> str:
     """Return the words around the matches, which are between \\x02 and \\x03: the window with the most of them."""
     tokens = list(tokens_of(body))
-    marked = _matches([token for token, _, _ in tokens], [phrase for phrase in phrases if phrase], last_is_open)
+    matches = _matches([token for token, _, _ in tokens], [phrase for phrase in phrases if phrase], last_is_open)
     if not tokens:
         return ""
-    starts = [max(0, min(number - 2, len(tokens) - SNIPPET_TOKENS)) for number in sorted(marked)] or [0]
-    first = max(starts, key=lambda start: (sum(start <= number < start + SNIPPET_TOKENS for number in marked), -start))
+    starts = [max(0, min(match[0] - 2, len(tokens) - SNIPPET_TOKENS)) for match in matches] or [0]
+    first = max(
+        starts, key=lambda start: (sum(start <= match[0] < start + SNIPPET_TOKENS for match in matches), -start)
+    )
     last = min(first + SNIPPET_TOKENS, len(tokens))
+    opens, closes = {match[0] for match in matches}, {match[1] for match in matches}
     pieces = [MORE] if first else []
     place = tokens[first][1] if first else 0
     for number in range(first, last):
         _, begin, end = tokens[number]
-        opens = number in marked and number - 1 not in marked
-        closes = number in marked and number + 1 not in marked
-        pieces += [body[place:begin], BEGIN * opens, body[begin:end], END * closes]
+        pieces += [body[place:begin], BEGIN * (number in opens), body[begin:end], END * (number in closes)]
         place = end
     return "".join([*pieces, MORE if last < len(tokens) else body[place:]])
 
 
-def _matches(tokens: Sequence[str], phrases: Sequence[Sequence[str]], last_is_open: bool) -> set[int]:
-    """Return the numbers of the tokens that belong to a phrase."""
-    marked: set[int] = set()
+def _matches(tokens: Sequence[str], phrases: Sequence[Sequence[str]], last_is_open: bool) -> list[tuple[int, int]]:
+    """Return the numbers of the first and the last token of each match; those that overlap are one."""
+    matches: list[tuple[int, int]] = []
+    for first, last in sorted(_phrase_matches(tokens, phrases, last_is_open)):
+        if matches and first <= matches[-1][1]:
+            matches[-1] = (matches[-1][0], max(last, matches[-1][1]))
+        else:
+            matches.append((first, last))
+    return matches
+
+
+def _phrase_matches(
+    tokens: Sequence[str], phrases: Sequence[Sequence[str]], last_is_open: bool
+) -> Iterator[tuple[int, int]]:
     for count, phrase in enumerate(phrases, 1):
         is_open = last_is_open and count == len(phrases)
         for first in range(len(tokens) - len(phrase) + 1):
             window = tokens[first : first + len(phrase)]
             same_last = window[-1].startswith(phrase[-1]) if is_open else window[-1] == phrase[-1]
             if same_last and list(window[:-1]) == list(phrase[:-1]):
-                marked.update(range(first, first + len(phrase)))
-    return marked
+                yield first, first + len(phrase) - 1
