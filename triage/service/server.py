@@ -42,7 +42,7 @@ def serve(settings: Settings) -> None:
     processes = {"processes": settings.web.processes, "workers": settings.tasks.workers if can_write else 0}
     write_event("triage serves", address=f"http://{host}:{port}/", store=str(location), **processes)
     if not can_write:
-        hint = "nothing can be uploaded or changed; make the file and its directory writable and start again"
+        hint = "nothing can be uploaded or changed; make the store writable and start again"
         write_event("the store is read-only", store=str(location), hint=hint)
     if not is_sign_in_required:
         write_event("nobody needs to sign in", why="only this machine can reach it and no way to sign in is set up")

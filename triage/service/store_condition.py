@@ -71,6 +71,25 @@ class WriteGuard:
         await error_response(Request(scope), error)(scope, receive, send)
 
 
+class StoreErrors:
+    """Middleware that answers 503 when the store fails before an endpoint has the request: its server is away.
+
+    Whoever asks may not be signed in, so that only the log has the reason.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except StoreError as error:
+            write_event("store failed", error=str(error), hint=error.hint)
+            hint = "try again in a moment; the log of the service says why"
+            failed = ServiceError(503, "the store cannot be used now", code="store-failed", hint=hint)
+            await error_response(Request(scope), failed)(scope, receive, send)
+
+
 def check_condition(location: StoreLocation, condition: StoreCondition, seconds: float) -> None:
     """Check the pages of the store for at most so many seconds; log the result and set the condition."""
     try:
