@@ -17,6 +17,7 @@ from tests.store.conftest import Place
 from tests.store.factories import dump_tables, known_diagnosis, unknown_diagnosis
 from tests.store.postgres_server import PostgresServer, find_programs
 from triage.base.errors import OptionError, ReadOnlyStoreError, StoreError
+from triage.cli import main
 from triage.store import Store, maintenance
 from triage.store.location import DatabaseUrl
 from triage.store.postgres import connection as postgres_connection, errors, migrations
@@ -209,6 +210,46 @@ def test_a_read_only_server(postgres_server: PostgresServer, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as database:
         database.execute("DROP OWNED BY reader")
         database.execute("DROP ROLE reader")
+
+
+def test_permissions(postgres_server: PostgresServer, url: str) -> None:
+    """Who may only read sees a store that is read-only; who may change rows of all tables needs nothing more."""
+    tables = "ON ALL TABLES IN SCHEMA public TO"
+    with psycopg.connect(url, autocommit=True) as database:
+        for role, rights in (("looks", "SELECT"), ("changes", "SELECT, INSERT, UPDATE, DELETE")):
+            database.execute(f"CREATE ROLE {role} LOGIN")  # type: ignore[call-overload]
+            database.execute(f"GRANT {rights} {tables} {role}")  # type: ignore[call-overload]
+    with Store.open(url.replace("triage@", "changes@")) as store:
+        stored = store.incidents.add(known_diagnosis("a"))
+        store.tasks.add("ingest", {}, actor="ann")
+        assert store.tasks.claim("w") is not None
+    with Store.open(url.replace("triage@", "looks@")) as store:
+        assert not store.connections.writable
+        assert store.incidents.get(stored.id).incident.id == stored.id
+        assert isinstance(error_of(lambda: store.incidents.add(known_diagnosis("b"))), ReadOnlyStoreError)
+
+
+def test_an_ingest_without_its_store(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The diagnosis is shown with a warning when the server is away; the password is in neither."""
+    (tmp_path / "rank0.log").write_text("[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: bad shard\n")
+    url = "postgresql://ann:s3cret@/x?host=/nowhere"
+    assert main(["ingest", str(tmp_path), "--store", url]) == 0
+    captured = capsys.readouterr()
+    assert "bad shard" in captured.out
+    assert "not stored" in captured.out + captured.err
+    assert "s3cret" not in captured.out + captured.err
+    assert main(["db", "export", "--salvage", "--store", url]) == 2
+    assert "pg_dump" in capsys.readouterr().err
+
+
+def test_settings_hide_the_password(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """`triage config show` shows the address without it."""
+    pytest.importorskip("pydantic_settings")
+    monkeypatch.setenv("TRIAGE_STORE", "postgresql://ann:s3cret@db/x")
+    assert main(["config", "show"]) == 0
+    out = capsys.readouterr().out
+    assert "postgresql://ann@db/x" in out
+    assert "s3cret" not in out
 
 
 def test_a_server_that_becomes_read_only(postgres_server: PostgresServer, url: str) -> None:

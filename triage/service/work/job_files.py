@@ -112,7 +112,9 @@ def _link_upload(root: Path, item: Mapping[str, Any], directory: Path) -> str:
         os.link(blob_path(root, item["digest"]), directory / name)
     except FileNotFoundError:
         raise ServiceError(
-            404, "the upload was deleted", hint="uploads are deleted after tasks.keep_days; send it again"
+            404,
+            "the upload was deleted",
+            hint="uploads are deleted after tasks.keep_days; send it again. Several nodes must share tasks.uploads",
         ) from None
     return name
 
