@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -328,6 +329,29 @@ def test_a_newer_schema(url: str) -> None:
     error = error_of(lambda: Store.open(url))
     assert "written by a newer triage" in error.message
     assert "update triage" in error.hint
+
+
+def test_a_node_works_while_another_adds_a_column(url: str) -> None:
+    """Statements that the server has prepared are prepared again; a task whose claim fails once is claimed next."""
+    with Store.open(url) as store:
+        store.service_data.save_upload("d" * 64, 1)
+        store.tokens.create("ci", ["read"], actor="ann")
+        for number in range(8):
+            store.tasks.add("ingest", {"n": number}, actor="ann")
+            store.tokens.list_tokens()
+            assert store.service_data.get_upload("d" * 64) is not None
+            if number < 7:
+                assert store.tasks.claim("w") is not None
+        with psycopg.connect(url, autocommit=True) as newer:
+            for table in ("task", "token", "upload", "incident", "audit"):
+                newer.execute(f"ALTER TABLE {table} ADD COLUMN later TEXT NOT NULL DEFAULT ''")  # type: ignore[call-overload]
+        assert len(store.tokens.list_tokens()) == 1
+        assert store.service_data.get_upload("d" * 64) is not None
+        with contextlib.suppress(StoreError):
+            store.tasks.claim("w")
+        store.tasks.claim("w")
+        assert store.tasks.counts() == {"running": 8}
+        assert store.incidents.add(known_diagnosis("a")).is_new
 
 
 def test_reading_creates_no_tables(postgres_server: PostgresServer) -> None:

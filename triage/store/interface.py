@@ -136,7 +136,7 @@ class Connections(Protocol):
         """Return the bytes that the store takes."""
 
     def wait_for_change(self, table: str, seconds: float) -> None:
-        """Return when `table` (task, outbox) may have new work, at the latest after so many seconds."""
+        """Return when `table` may have new work, at the latest after so many seconds. Only `task` reports it."""
 
     def after_copy(self, db: Transaction) -> None:
         """Make new rows follow the numbers of copied ones."""

@@ -71,7 +71,7 @@ class ServiceData:
     def get_upload(self, digest: str) -> Upload | None:
         """Return a complete upload, or None."""
         row = self._db.read_one("SELECT * FROM upload WHERE digest = ?", (digest,))
-        return Upload(**dict(row)) if row is not None else None
+        return Upload(*(row[name] for name in Upload.__dataclass_fields__)) if row is not None else None
 
     def list_old_uploads(self, before: float) -> list[str]:
         """Return the digests of uploads that were not used since `before` and that no task needs."""

@@ -136,9 +136,13 @@ class PostgresConnections:
             with self.translate_errors():
                 yield PostgresTransaction(connection)
             self._commit(connection)
+        except StoreError as error:
+            if isinstance(error.__cause__, psycopg.Error) and is_lost_connection(error.__cause__):
+                connection.close()
+            raise
         finally:
             self._local.connection = None
-            if connection.info.transaction_status != pq.TransactionStatus.IDLE:
+            if not connection.closed and connection.info.transaction_status != pq.TransactionStatus.IDLE:
                 with suppress(psycopg.Error):
                     connection.execute("ROLLBACK")
             self._pool.give_back(connection)
@@ -251,6 +255,7 @@ class PostgresConnections:
                 except psycopg.Error as error:
                     if attempt == 2 or not is_lost_connection(error):
                         raise explain_error(error, self._location) from error
+                    connection.close()
             self._pool.drop_idle()  # all of them broke with this one; a query is safe to ask again
         raise AssertionError
 

@@ -36,6 +36,7 @@ _STATES: Mapping[str, tuple[str, str]] = {
         "try again; `SELECT * FROM pg_stat_activity` on the server names the process",
     ),
     "40": ("the server ended this transaction because of another one; nothing of this was stored", "try again"),
+    "0A000": ("another node changed the tables meanwhile; nothing of this was stored", "do it again"),
     "57014": ("the server ended a statement that took too long", "raise statement_timeout of the server, or ask less"),
     "57P03": ("the server is starting or stopping", "try again in a few seconds"),
     "57": ("the server was stopped", _AWAY),
@@ -58,6 +59,7 @@ _CONNECT = (
     ("recovery mode", "57P03"),
 )
 _READ_ONLY = "25006"
+_OLD_PLAN = "0A000"  # a prepared statement whose columns a migration changed
 
 
 def explain_error(error: psycopg.Error, location: DatabaseUrl, *, is_connecting: bool = False) -> StoreError:
@@ -100,7 +102,9 @@ def explain_unknown_commit(error: psycopg.Error, location: DatabaseUrl) -> Store
 
 
 def is_lost_connection(error: psycopg.Error) -> bool:
-    """Whether the connection is gone, so that another one may work."""
+    """Whether the connection is gone, or its prepared statements are of older tables, so that another one may work."""
+    if error.sqlstate == _OLD_PLAN:
+        return True
     return isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and (error.sqlstate or "08")[:2] in (
         "08",
         "57",

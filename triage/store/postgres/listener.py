@@ -1,4 +1,4 @@
-"""Wait for NOTIFY: the triggers of the tables of tasks and posts send one when there is new work."""
+"""Wait for NOTIFY: the trigger of the table of tasks sends one when there is new work."""
 
 from __future__ import annotations
 

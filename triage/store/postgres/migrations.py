@@ -1,7 +1,8 @@
 """Create and migrate the tables by the numbered steps `steps/NNNN.sql`. A released step is never changed.
 
 A step must leave tables with which triage of the version before still works, because nodes are upgraded one after the
-other: it adds tables, columns with a default, and indexes; what is no longer used is removed one release later.
+other: it adds tables, columns with a default at the end, and indexes; what is no longer used is removed one release
+later. So no code may rely on a table having no other columns than those it knows.
 """
 
 from __future__ import annotations

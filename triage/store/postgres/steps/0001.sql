@@ -194,12 +194,10 @@ CREATE TRIGGER incident_counts AFTER INSERT OR UPDATE OR DELETE ON incident FOR 
 CREATE TRIGGER audit_counts AFTER INSERT ON audit FOR EACH STATEMENT EXECUTE FUNCTION count_change();
 CREATE TRIGGER cluster_key_counts AFTER INSERT OR UPDATE ON cluster_key FOR EACH STATEMENT
     EXECUTE FUNCTION count_change();
--- Workers wait for these.
+-- Waiting workers are woken.
 CREATE FUNCTION notify_change() RETURNS trigger LANGUAGE plpgsql AS
 'BEGIN PERFORM pg_notify(''triage_'' || TG_TABLE_NAME, ''''); RETURN NULL; END';
 CREATE TRIGGER task_notifies AFTER INSERT OR UPDATE OF state ON task FOR EACH ROW WHEN (NEW.state = 'queued')
-    EXECUTE FUNCTION notify_change();
-CREATE TRIGGER outbox_notifies AFTER INSERT OR UPDATE OF state ON outbox FOR EACH ROW WHEN (NEW.state = 'waiting')
     EXECUTE FUNCTION notify_change();
 -- What SQLite calls instr.
 CREATE FUNCTION instr(TEXT, TEXT) RETURNS INTEGER LANGUAGE sql IMMUTABLE PARALLEL SAFE AS 'SELECT strpos($1, $2)';
