@@ -19,6 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ with Store.open(sys.argv[1]) as store:
         number += 1
         time.sleep(float(sys.argv[3]))
 """
+WARM_UP = 15.0  # seconds in which nodes load what they keep; responses do not count yet
 FAILURE = "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: nothing in shard {}\n"
 
 
@@ -103,7 +105,7 @@ class Load:
         self.failures: Counter[str] = Counter()
         self.tasks: list[str] = []
         self.kills = 0
-        self.end = 0.0
+        self.counts_from = self.end = 0.0
 
     async def read(self, number: int) -> None:
         """Read until the end: random requests, a pause after each."""
@@ -119,10 +121,10 @@ class Load:
                     reader, writer = await asyncio.open_connection("127.0.0.1", self.nodes[node].port)
                 began = time.monotonic()
                 status = await asyncio.wait_for(send_request(reader, writer, address, accept), 30)
-                if status == 200:
+                if status == 200 and began > self.counts_from:
                     self.times.append(time.monotonic() - began)
                     self.kinds.setdefault(kind, []).append(self.times[-1])
-                else:
+                elif status != 200:
                     self.failures[str(status)] += 1
             except (OSError, EOFError, asyncio.IncompleteReadError, TimeoutError) as error:
                 self.failures[type(error).__name__] += 1
@@ -157,7 +159,8 @@ class Load:
 
     async def run(self, readers: int, seconds: float, kill_every: float) -> None:
         """Run everything at once."""
-        self.end = time.monotonic() + seconds
+        self.counts_from = time.monotonic() + WARM_UP
+        self.end = self.counts_from + seconds
         await asyncio.gather(*(self.read(number) for number in range(readers)), self.upload(), self.kill(kill_every))
 
 
@@ -174,7 +177,7 @@ def main() -> None:
     parser.add_argument("--writers", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1.0, help="mean pause of a reader and of a writer in seconds")
-    parser.add_argument("--kill-every", type=float, default=5, help="0: nobody is killed")
+    parser.add_argument("--kill-every", type=float, nargs="+", default=[0, 5], help="one run for each; 0: no kills")
     args = parser.parse_args()
     programs = find_programs()
     assert programs is not None, "PostgreSQL is not installed"
@@ -182,31 +185,42 @@ def main() -> None:
     server = PostgresServer(programs)
     with tempfile.TemporaryDirectory() as name:
         try:
-            report = measure(server, filled, Path(name), args)
+            reports = list(measure(server, filled, Path(name), args))
         finally:
             server.close()
-    print(json.dumps(report, indent=2))
-    sys.exit(bool(report["lost_incidents"] or report["lost_tasks"] or report["problems"]))
+    sys.exit(any(report["lost_incidents"] or report["lost_tasks"] or report["problems"] for report in reports))
 
 
-def measure(server: PostgresServer, filled: Path, directory: Path, args: argparse.Namespace) -> dict[str, Any]:
-    """Return what was measured."""
+def measure(
+    server: PostgresServer, filled: Path, directory: Path, args: argparse.Namespace
+) -> Iterator[dict[str, Any]]:
+    """Yield and print what was measured, for each interval of kills."""
     url = server.create_database()
     began = time.monotonic()
     with Store.open(filled) as source, Store.open(url) as target:
         copying.copy_store(source.connections, target.connections)
-    copy_seconds = time.monotonic() - began
+    print(f"copied in {time.monotonic() - began:.0f} s", flush=True)
     server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
+    for kill_every in args.kill_every:
+        report = {"kill_every": kill_every, **run(url, filled, directory, args, kill_every)}
+        print(json.dumps(report, indent=2), flush=True)
+        yield report
+
+
+def run(url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_every: float) -> dict[str, Any]:
+    """Return what was measured in one run."""
     nodes = [Node(url, directory, name, workers) for name, workers in (("web0", 0), ("web1", 0), ("worker", 1))]
     for node in nodes:
         node.wait()
     arguments = [sys.executable, "-c", WRITER, url]
     writers = [
-        subprocess.Popen([*arguments, f"writer {n}", str(args.think)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+        subprocess.Popen(
+            [*arguments, f"writer {kill_every} {n}", str(args.think)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
         for n in range(args.writers)
     ]
     load = Load(nodes, RandomRequests(filled, pages=True), args.think)
-    asyncio.run(load.run(args.readers, args.seconds, args.kill_every))
+    asyncio.run(load.run(args.readers, args.seconds, kill_every))
     stored = []
     for writer in writers:
         writer.kill()
@@ -225,7 +239,6 @@ def measure(server: PostgresServer, filled: Path, directory: Path, args: argpars
         "readers": args.readers,
         "writers": args.writers,
         "seconds": args.seconds,
-        "copy_seconds": round(copy_seconds, 1),
         "kills": load.kills,
         "reads": len(load.times),
         "read_ms": {part: quantile(load.times, float(part)) for part in ("0.5", "0.95", "0.99")},

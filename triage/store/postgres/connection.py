@@ -46,7 +46,8 @@ DIALECT = Dialect(
     text=PostgresText(),
 )
 _OPTIONS = (
-    f"SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'"
+    f"SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'; "
+    "SET jit = off"  # compiling a query takes longer than any of ours
 )
 _CONDITION = (
     "SELECT current_setting('transaction_read_only') = 'off' AND coalesce("

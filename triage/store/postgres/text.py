@@ -106,11 +106,13 @@ class PostgresText:
             return None
         rows = connections.read(
             f"""
-            WITH newest AS (
-                SELECT num, ts_rank(lexemes, CAST(:query AS tsquery), 1) AS rank FROM page
-                WHERE lexemes @@ CAST(:query AS tsquery) ORDER BY num DESC LIMIT {RANKED}
+            WITH newest AS MATERIALIZED (
+                SELECT num, lexemes FROM page WHERE lexemes @@ CAST(:query AS tsquery) ORDER BY num DESC LIMIT {RANKED}
             ),
-            best AS (SELECT num, rank FROM newest ORDER BY rank DESC, num DESC LIMIT :limit)
+            best AS (
+                SELECT num, ts_rank(lexemes, CAST(:query AS tsquery), 1) AS rank FROM newest
+                ORDER BY rank DESC, num DESC LIMIT :limit
+            )
             SELECT {columns}, page.body AS snippet
             FROM best JOIN page ON page.num = best.num JOIN {tables.format("best.num")}
             ORDER BY best.rank DESC, best.num DESC
