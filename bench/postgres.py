@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -178,6 +179,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1.0, help="mean pause of a reader and of a writer in seconds")
     parser.add_argument("--kill-every", type=float, nargs="+", default=[0, 5], help="one run for each; 0: no kills")
+    parser.add_argument("--file", action="store_true", help="a store in SQLite instead, to compare")
     args = parser.parse_args()
     programs = find_programs()
     assert programs is not None, "PostgreSQL is not installed"
@@ -195,12 +197,15 @@ def measure(
     server: PostgresServer, filled: Path, directory: Path, args: argparse.Namespace
 ) -> Iterator[dict[str, Any]]:
     """Yield and print what was measured, for each interval of kills."""
-    url = server.create_database()
+    url = str(directory / "triage.db") if args.file else server.create_database()
     began = time.monotonic()
-    with Store.open(filled) as source, Store.open(url) as target:
-        copying.copy_store(source.connections, target.connections)
+    if args.file:
+        shutil.copy(filled, url)
+    else:
+        with Store.open(filled) as source, Store.open(url) as target:
+            copying.copy_store(source.connections, target.connections)
+        server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
     print(f"copied in {time.monotonic() - began:.0f} s", flush=True)
-    server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
     for kill_every in args.kill_every:
         report = {"kill_every": kill_every, **run(url, filled, directory, args, kill_every)}
         print(json.dumps(report, indent=2), flush=True)
