@@ -104,7 +104,7 @@ LOCK := $(BIN)/uv pip compile pyproject.toml --python-version 3.11 --upgrade --g
 lock: $(BIN)/.stamp ## Choose the newest versions for .ci/locked.txt, and the oldest permitted ones for .ci/minimum.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOCK) --universal --extra dev --extra fast -o .ci/locked.txt
-	$(LOCK) --resolution lowest-direct --no-build --python-platform x86_64-manylinux_2_28 --extra web --extra slack --extra similar --extra fast --extra test -o .ci/minimum.txt
+	$(LOCK) --resolution lowest-direct --no-build --python-platform x86_64-manylinux_2_28 --extra web --extra slack --extra similar --extra postgres --extra fast --extra test -o .ci/minimum.txt
 
 $(MINIMUM_VENV)/.stamp: pyproject.toml .ci/minimum.txt | own-environment
 	$(PYTHON) -m venv $(MINIMUM_VENV)

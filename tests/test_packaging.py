@@ -60,7 +60,8 @@ def test_wheel_holds_every_module_and_nothing_else(wheel: zipfile.ZipFile) -> No
     data = {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / "triage").rglob("*")
-        if path.suffix in (".txt", ".log", ".toml", ".css", ".js", ".svg", ".html", ".webmanifest", ".png", ".ico")
+        if path.suffix
+        in (".txt", ".log", ".sql", ".toml", ".css", ".js", ".svg", ".html", ".webmanifest", ".png", ".ico")
     }
     assert data
     assert others - {"triage/py.typed"} == data

@@ -60,7 +60,7 @@ COMMANDS = (
             "rekey",
         )
     ),
-    *(f"db {name}" for name in ("check", "vacuum", "export", "import", "migrate")),
+    *(f"db {name}" for name in ("check", "vacuum", "export", "import", "copy", "migrate")),
     "stacks",
     "collect",
     "watch",

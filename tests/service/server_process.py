@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,7 +23,7 @@ LOGS: Path | None = None  # the directory of the servers' logs; None: beside the
 class ServerProcess:
     """A running server with its address, a client and its log."""
 
-    def __init__(self, store: Path, *options: str, **settings: object) -> None:
+    def __init__(self, store: Path | str, *options: str, **settings: object) -> None:
         self.store = store
         self._options = options
         self._settings = {f"TRIAGE_{name.upper()}": str(value) for name, value in settings.items()}
@@ -30,7 +31,8 @@ class ServerProcess:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        self._out = ((LOGS or self.store.parent) / f"serve-{time.monotonic_ns()}.log").open("w+b")
+        logs = LOGS or (self.store.parent if isinstance(self.store, Path) else Path(tempfile.gettempdir()))
+        self._out = (logs / f"serve-{time.monotonic_ns()}.log").open("w+b")
         overrides = {
             "TRIAGE_CONFIG": "",
             "TRIAGE_STORE": str(self.store),
@@ -97,7 +99,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 240) -> Any:
 
 
 @contextlib.contextmanager
-def run_server(store: Path, *options: str, **settings: object) -> Iterator[ServerProcess]:
+def run_server(store: Path | str, *options: str, **settings: object) -> Iterator[ServerProcess]:
     """Run a server, and stop it at the end."""
     server = ServerProcess(store, *options, **settings)
     try:

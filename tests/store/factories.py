@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from triage.model.diagnosis import Diagnosis, FinalLine, Finding, Inconclusive, Job, RankState, Remediation, Stats
 from triage.model.evidence import Evidence, Origin
-from triage.store import Store
+from triage.store import Store, copying
 
 NOW = 1_763_700_000.0  # 2025-11-21 04:40:00 UTC
 DAY = 86_400.0
@@ -109,6 +109,16 @@ def inconclusive_diagnosis(name: str) -> Diagnosis:
 def with_job_id(diagnosis: Diagnosis, identifier: str) -> Diagnosis:
     """Return the diagnosis of a job with this id."""
     return replace(diagnosis, job=replace(diagnosis.job, id=identifier))
+
+
+def dump_tables(store: Store) -> str:
+    """Return the rows of all tables that a store has in any database, as text."""
+    rows = [
+        f"{table} {[row[name] for name in row.keys() if name != 'lexemes']}"  # noqa: SIM118 - iteration gives values
+        for table in copying.TABLES
+        for row in store.connections.read(f"SELECT * FROM {table}")
+    ]
+    return "\n".join(sorted(rows))
 
 
 def separated_pairs(store: Store) -> set[tuple[str, str]]:

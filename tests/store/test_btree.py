@@ -11,6 +11,7 @@ import pytest
 from triage.store.salvage import btree
 from triage.store.salvage.btree import Cell, DamagedPageError
 
+pytestmark = pytest.mark.sqlite_only
 SIZE = 4096
 ROWS = [(number, f"row {number}", number * 1.5, None, bytes([number])) for number in range(1, 9)]
 Damage = Callable[[bytearray], None]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import random
 from collections import defaultdict
-from pathlib import Path
 from zlib import crc32
 
 import pytest
 
 from tests.clusters.corpus import failures
+from tests.store.conftest import Place
 from tests.store.factories import NOW, make_job, unknown_diagnosis
 from triage.clusters import Clusters, fingerprint
 from triage.model.diagnosis import Diagnosis, Finding, Stats
@@ -83,7 +83,7 @@ def test_reasons_and_the_runner_up_are_stored(two: tuple[Store, str, str]) -> No
     assert "only here: remotely; only there: today" in second
 
 
-def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
+def test_arrival_order_changes_no_group(place: Place) -> None:
     """Failures in three orders form the same groups in the store as in memory."""
     some = failures(3, variants=3)[::2]
     prints = [fingerprint(failure.fact()) for failure in some]
@@ -92,9 +92,9 @@ def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
     wanted = groups([clusters.resolve(cluster) for cluster in held], [one.key for one in prints])
     for seed in range(3):
         order = random.Random(seed).sample(range(len(some)), len(some))
-        with Store.open(tmp_path / f"{seed}.db") as store:
+        with Store.open(place(f"seed {seed}")) as store:
             with store.connections.write():
-                for place, number in enumerate(order):
+                for count, number in enumerate(order):
                     fact = some[number].fact()
                     finding = Finding(
                         None, fact.text[:60], "unknown", "cause", "fatal", 0.8, cluster="u-0", evidence=(fact,)
@@ -102,9 +102,9 @@ def test_arrival_order_changes_no_group(tmp_path: Path) -> None:
                     described = make_job(f"{seed} {number}")
                     store.incidents.add(
                         Diagnosis("0.1.0", "c", described, "unknown", finding, (), (finding,), stats=Stats(1, 1)),
-                        now=NOW + place,
+                        now=NOW + count,
                     )
-            rows = store.connections.read("SELECT key, cluster FROM cluster_key WHERE anchored")
+            rows = store.connections.read("SELECT key, cluster FROM cluster_key WHERE anchored = 1")
             assert groups([row["cluster"] for row in rows], [row["key"] for row in rows]) == wanted - {
                 frozenset((one.key,)) for one in prints if not one.anchored
             }
@@ -117,14 +117,14 @@ def groups(clusters: list[str], keys: list[str]) -> set[frozenset[str]]:
     return {frozenset(held) for held in keys_by_cluster.values()}
 
 
-def test_a_merge_teaches_until_it_is_undone(tmp_path: Path) -> None:
+def test_a_merge_teaches_until_it_is_undone(place: Place) -> None:
     """Words that a person made equal join later failures of other headlines; after the undo they do not."""
     texts = [
         f"SinkError: {colour} {rest}"
         for rest in ("writer of the lane lost its lease", "cache of the page was evicted", "queue of the shard is full")
         for colour in ("red", "blue")
     ]
-    with Store.open(tmp_path / "a.db") as store:
+    with Store.open(place("a")) as store:
 
         def add(text: str) -> str:
             cluster = f"u-{hashlib.sha256(text.encode()).hexdigest()[:6]}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import DAY, NOW, separated_pairs, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.clusters import Assignment
@@ -214,9 +214,9 @@ def test_actions_are_undone_in_reverse_order(store: Store) -> None:
         store.cluster_actions.undo(999, actor="ann")
 
 
-def test_automatic_joins_are_marked_and_can_be_split(tmp_path: Path) -> None:
+def test_automatic_joins_are_marked_and_can_be_split(place: Place) -> None:
     """A join has its reason; failures with another guard or without an anchor stay alone."""
-    with Store.open(tmp_path / "triage.db", engine=WordEngine()) as store:
+    with Store.open(place("triage"), engine=WordEngine()) as store:
         store.incidents.add(unknown_diagnosis("a", "ValueError: shard is torn", "u-aaaaaa"))
         store.incidents.add(unknown_diagnosis("b", "ValueError: shard is torn badly", "u-bbbbbb"))
         store.incidents.add(unknown_diagnosis("c", "OSError: shard is torn badly indeed", "u-cccccc"))

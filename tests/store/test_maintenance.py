@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import DAY, NOW, known_diagnosis, separated_pairs, unknown_diagnosis, with_job_id
 from triage.base.errors import InputError
 from triage.store import Store, maintenance, transfer
 
 
-def filled(path: Path) -> Store:
+def filled(path: str) -> Store:
     """Return a store with incidents, feedback, decisions and a post."""
     store = Store.open(path)
     for day in range(20):
@@ -27,13 +28,14 @@ def filled(path: Path) -> Store:
     return store
 
 
-def test_a_sound_store(tmp_path: Path) -> None:
+def test_a_sound_store(place: Place) -> None:
     """A sound store has no problems."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         assert maintenance.check_store(store.connections) == []
         assert maintenance.summarize(store.connections)["incident"] == 23
 
 
+@pytest.mark.sqlite_only
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
@@ -47,22 +49,23 @@ def test_a_sound_store(tmp_path: Path) -> None:
         ("INSERT INTO page_fts (page_fts) VALUES ('delete-all')", "full-text index is wrong"),
     ],
 )
-def test_damage_is_found(tmp_path: Path, harm: str, says: str) -> None:
+def test_damage_is_found(place: Place, harm: str, says: str) -> None:
     """Each kind of damage is named."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         for statement in harm.split("; "):
             store.connections.get().execute(statement)
         assert says in "\n".join(maintenance.check_store(store.connections))
 
 
-def test_pages_of_a_sound_and_of_a_damaged_store(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_pages_of_a_sound_and_of_a_damaged_store(place: Place) -> None:
     """A sound store has no problem; of a damaged one both checks say so, and neither raises."""
-    path = tmp_path / "a.db"
+    path = place("a")
     with filled(path) as store:
         assert maintenance.check_pages(store.connections, 60) == []
         maintenance.vacuum(store.connections)
         page = store.connections.read("SELECT rootpage FROM sqlite_schema WHERE name = 'report'")[0]["rootpage"]
-    with path.open("r+b") as file:
+    with Path(path).open("r+b") as file:
         file.seek((page - 1) * 4096)
         file.write(bytes(4096))
     with Store.open(path) as store:
@@ -70,17 +73,18 @@ def test_pages_of_a_sound_and_of_a_damaged_store(tmp_path: Path) -> None:
         assert "damaged" in "\n".join(maintenance.check_store(store.connections))
 
 
-def test_the_check_of_pages_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.sqlite_only
+def test_the_check_of_pages_is_stopped(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that takes longer than it may says that it does not know."""
     monkeypatch.setattr(maintenance, "PROGRESS_STEPS", 1)
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         assert maintenance.check_pages(store.connections, -1) is None
         assert maintenance.check_pages(store.connections, 60) == []
 
 
-def test_retention_by_age(tmp_path: Path) -> None:
+def test_retention_by_age(place: Place) -> None:
     """Old incidents are deleted, those with feedback stay, and clusters keep their counts."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         done = maintenance.prune(store.connections, store.incidents, days=9.5, now=NOW)
         assert done.incidents == 9  # ten are older, one of them was spoken about
         assert store.incidents.get(known_diagnosis("job 19").job.id).incident.wrong == 1
@@ -88,9 +92,10 @@ def test_retention_by_age(tmp_path: Path) -> None:
         assert maintenance.check_store(store.connections) == []
 
 
-def test_retention_by_size(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_retention_by_size(place: Place) -> None:
     """The oldest incidents are deleted until the file is small enough."""
-    with Store.open(tmp_path / "a.db") as store:
+    with Store.open(place("a")) as store:
         for day in range(300):
             store.incidents.add(known_diagnosis(f"job {day}", at=NOW - day * DAY), now=NOW)
         before = store.connections.path.stat().st_size
@@ -102,9 +107,9 @@ def test_retention_by_size(tmp_path: Path) -> None:
         assert maintenance.check_store(store.connections) == []
 
 
-def test_export_and_import(tmp_path: Path) -> None:
+def test_export_and_import(place: Place) -> None:
     """The import restores what was exported; a second import changes nothing."""
-    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+    with filled(place("a")) as store, Store.open(place("b")) as other:
         lines = list(transfer.export_lines(store.connections))
         assert json.loads(lines[-1]) == {"type": "end", "lost": []}
         added = transfer.import_lines(other.connections, lines)
@@ -121,9 +126,9 @@ def test_export_and_import(tmp_path: Path) -> None:
         assert sorted(again) == sorted(line for line in lines if '"type": "audit"' not in line)
 
 
-def test_a_merged_cluster_may_stand_before_the_one_that_stays(tmp_path: Path) -> None:
+def test_a_merged_cluster_may_stand_before_the_one_that_stays(place: Place) -> None:
     """The order of an export is that of the rows; a cluster without the one that it was merged into is refused."""
-    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+    with filled(place("a")) as store, Store.open(place("b")) as other:
         lines = list(transfer.export_lines(store.connections))
         clusters = [line for line in lines if '"type": "cluster"' in line]
         rest = [line for line in lines if line not in clusters]
@@ -136,36 +141,37 @@ def test_a_merged_cluster_may_stand_before_the_one_that_stays(tmp_path: Path) ->
         assert other.clusters.find_id("u-bbbbbb") == "u-aaaaaa"
 
 
-def test_empty_lines_of_an_export_are_passed_over(tmp_path: Path) -> None:
+def test_empty_lines_of_an_export_are_passed_over(place: Place) -> None:
     """An editor may add empty lines to an export."""
-    with filled(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+    with filled(place("a")) as store, Store.open(place("b")) as other:
         lines = ["", *transfer.export_lines(store.connections), " \n"]
         with pytest.raises(InputError, match="not an export"):
             transfer.import_lines(other.connections, ["{}", *lines])
         assert transfer.import_lines(other.connections, [*lines[1:], *lines[:1]])["incident"] == 23
 
 
-def test_retention_by_size_keeps_what_has_feedback(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_retention_by_size_keeps_what_has_feedback(place: Place) -> None:
     """Where only incidents with feedback are left, the file stays larger than asked."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         done = maintenance.prune(store.connections, store.incidents, size=1)
         assert [incident.wrong for incident in store.search.list_incidents()] == [1]
         assert done.incidents == 22
 
 
-def test_a_check_of_a_store_that_may_not_be_written(tmp_path: Path) -> None:
+def test_a_check_of_a_store_that_may_not_be_written(place: Place) -> None:
     """A store that is open for reading is checked too."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         store.connections.execute("DELETE FROM page WHERE num = 3")
-    with Store.open(tmp_path / "a.db", read_only=True) as store:
+    with Store.open(place("a"), read_only=True) as store:
         assert "not in the full-text index" in "\n".join(maintenance.check_store(store.connections))
 
 
-def test_an_imported_incident_does_not_give_way_to_another_of_its_id(tmp_path: Path) -> None:
+def test_an_imported_incident_does_not_give_way_to_another_of_its_id(place: Place) -> None:
     """Two jobs whose ids begin alike are two incidents after an import too, and each keeps its own feedback."""
     jobs = [f"j-{'a' * 12}{letter * 52}" for letter in "bc"]
     diagnoses = [with_job_id(known_diagnosis(job), job) for job in jobs]
-    with Store.open(tmp_path / "a.db") as store, Store.open(tmp_path / "b.db") as other:
+    with Store.open(place("a")) as store, Store.open(place("b")) as other:
         there, here = store.incidents.add(diagnoses[0]), other.incidents.add(diagnoses[1])
         assert there.id == here.id
         store.feedback.add(there.id, "agree", actor="somebody", because="of the first")
@@ -188,19 +194,17 @@ def test_an_imported_incident_does_not_give_way_to_another_of_its_id(tmp_path: P
         '{"type": "feedback", "of": "i-' + known_diagnosis("job 1").job.id[2:] + '", "1=1 OR at": 1}',
     ],
 )
-def test_other_files_are_not_imported(tmp_path: Path, line: str) -> None:
+def test_other_files_are_not_imported(place: Place, line: str) -> None:
     """The error has file and line, nothing is imported, and column names never come from a file."""
-    with filled(tmp_path / "a.db") as store:
+    with filled(place("a")) as store:
         before = list(transfer.export_lines(store.connections))
         lines = ['{"type": "head", "format": "triage.store/1"}', '{"type": "setting", "key": "k", "value": "v"}', line]
-        if (
-            "i-aa" in line or line == '{"type": "job", "id": "j-1"}'
-        ):  # no such incident, or a row that is not whole: nothing to take
+        if "i-aa" in line:  # no such incident: nothing to take
             transfer.import_lines(store.connections, lines[:1] + lines[2:])
         else:
             with pytest.raises(InputError) as caught:
                 transfer.import_lines(store.connections, lines, name="x.jsonl")
             assert (caught.value.path, caught.value.line) == ("x.jsonl", 3)
         assert list(transfer.export_lines(store.connections)) == before
-    with Store.open(tmp_path / "b.db") as store, pytest.raises(InputError, match="is not a head"):
+    with Store.open(place("b")) as store, pytest.raises(InputError, match="is not a head"):
         transfer.import_lines(store.connections, ['{"type": "setting", "key": "k", "value": "v"}'])

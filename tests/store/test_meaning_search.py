@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import DAY, NOW, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.catalog.load import load
@@ -86,14 +87,14 @@ def test_passages_have_no_placeholders() -> None:
     [["search", "--meaning", "graphics card is gone"], ["clusters", "show", "u-7f3a9c", "--near", "meaning"]],
 )
 def test_a_missing_model_is_an_error(
-    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The error says what to install, and nothing is downloaded."""
     monkeypatch.setattr(meaning, "PACKAGE", "no_such_model_package")
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         store.incidents.add(unknown_diagnosis("a", "SinkError: writer lost its lease"))
         store.incidents.add(unknown_diagnosis("b", "SinkError: reader lost its lease", "u-123456"))
-    assert main([*arguments, "--store", str(tmp_path / "triage.db")]) == 2
+    assert main([*arguments, "--store", str(place("triage"))]) == 2
     assert "pip install 'triage-kb[torch]'" in capsys.readouterr().err
 
 
@@ -109,15 +110,15 @@ def test_the_catalog_is_searched_without_a_store(
     assert not (tmp_path / "triage").exists()
 
 
-def test_results_with_all_words_exclude_others(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_with_all_words_exclude_others(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     """Incidents or signatures with all words are not mixed with those that have some."""
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         store.incidents.add(unknown_diagnosis("a", "SinkError: writer lost its lease after retry"))
     for question, there, gone in (
         ("writer lease", "SinkError", "in the catalog"),
         ("retry exceeded mlx5", "in the catalog", "SinkError"),
     ):
-        assert main(["search", question, "--store", str(tmp_path / "triage.db")]) == 0
+        assert main(["search", question, "--store", str(place("triage"))]) == 0
         out = capsys.readouterr().out
         assert there in out.replace("«", "").replace("»", "")
         assert gone not in out.replace("«", "").replace("»", "")

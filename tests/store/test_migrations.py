@@ -13,8 +13,9 @@ import pytest
 from tests.store.factories import inconclusive_diagnosis, known_diagnosis
 from triage.base.errors import StoreError
 from triage.store import Store, migrations
-from triage.store.connection import Connections
+from triage.store.sqlite import SqliteConnections
 
+pytestmark = pytest.mark.sqlite_only
 OLD = sorted((Path(__file__).parent / "old").glob("*.db"))
 
 
@@ -87,7 +88,7 @@ def test_a_step_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise ZeroDivisionError
 
     monkeypatch.setattr(migrations, "STEPS", (migrations.create_knowledge_tables, broken))
-    connections = Connections(tmp_path / "triage.db")
+    connections = SqliteConnections(tmp_path / "triage.db")
     with pytest.raises(ZeroDivisionError):
         migrations.migrate(connections)
     assert connections.read("SELECT * FROM sqlite_master") == []

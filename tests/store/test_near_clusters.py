@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import NOW, unknown_diagnosis
 from triage.cli import main
 from triage.store import Store
@@ -19,34 +19,34 @@ TEXTS = {
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(place: Place) -> str:
     """A store with three clusters under one guard, two of them near."""
     pytest.importorskip("sklearn")
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         for number, (cluster, text) in enumerate(TEXTS.items()):
             store.incidents.add(unknown_diagnosis(cluster, text, cluster), now=NOW + number)
-    return tmp_path / "triage.db"
+    return place("triage")
 
 
-def test_near_clusters_have_the_differing_words(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_near_clusters_have_the_differing_words(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Text and JSON of a cluster name the near one, its score, the differing words, and each fingerprint's reason."""
-    assert main(["clusters", "show", "u-aaaaaa", "--store", str(path), "--format", "json"]) == 0
+    assert main(["clusters", "show", "u-aaaaaa", "--store", path, "--format", "json"]) == 0
     shown = json.loads(capsys.readouterr().out)
     assert [(item["cluster"], item["only_here"], item["only_there"]) for item in shown["near"]] == [
         ("u-bbbbbb", ["writer"], ["reader"])
     ]
     assert 0.35 < shown["near"][0]["score"] < 1
     assert [key["why"] for key in shown["keys"]] == ["new"]
-    assert main(["clusters", "show", "u-bbbbbb", "--store", str(path)]) == 0
+    assert main(["clusters", "show", "u-bbbbbb", "--store", path]) == 0
     text = capsys.readouterr().out
     assert "- writer" in text
     assert "+ reader" in text
     assert "new: nearest is u-aaaaaa" in text
-    assert main(["clusters", "show", "u-bbbbbb", "--store", str(path), "--near", "none"]) == 0
+    assert main(["clusters", "show", "u-bbbbbb", "--store", path, "--near", "none"]) == 0
     assert "- writer" not in capsys.readouterr().out
 
 
-def test_a_rejected_pair_is_not_suggested_again(path: Path) -> None:
+def test_a_rejected_pair_is_not_suggested_again(path: str) -> None:
     """Also not with further fingerprints; undoing the rejection suggests it again."""
     with Store.open(path) as store:
         entry = store.cluster_actions.reject("u-bbbbbb", "u-aaaaaa", actor="ann")
@@ -58,7 +58,7 @@ def test_a_rejected_pair_is_not_suggested_again(path: Path) -> None:
         assert [near.cluster for near in store.clusters.find_near("u-aaaaaa")] == ["u-bbbbbb"]
 
 
-def test_similar_incidents_of_near_clusters_come_last(path: Path) -> None:
+def test_similar_incidents_of_near_clusters_come_last(path: str) -> None:
     """Incidents of the same cluster come first, then those of near ones, with their feedback."""
     with Store.open(path) as store:
         twin = store.incidents.add(unknown_diagnosis("twin", TEXTS["u-aaaaaa"], "u-aaaaaa"))
@@ -74,11 +74,11 @@ def test_similar_incidents_of_near_clusters_come_last(path: Path) -> None:
 
 
 def test_a_missing_package_is_noted(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    path: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without the package the cluster and similar incidents are shown, without near ones."""
     monkeypatch.setitem(__import__("sys").modules, "sklearn.feature_extraction.text", None)
-    assert main(["clusters", "show", "u-aaaaaa", "--store", str(path)]) == 0
+    assert main(["clusters", "show", "u-aaaaaa", "--store", path]) == 0
     assert "pip install 'triage-kb[similar]'" in capsys.readouterr().out
     with Store.open(path) as store:
         assert store.search.find_similar(store.search.list_incidents()[0].id) == []

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import unknown_diagnosis
 from triage.clusters import Assignment, fingerprint
 from triage.clusters.rule_engine import RuleEngine
@@ -60,16 +60,16 @@ TEXTS = (
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(place: Place) -> str:
     """A store by older rules: two clusters that will collide, one that diverges, one without a headline."""
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         for number, (text, cluster) in enumerate(TEXTS):
             store.incidents.add(unknown_diagnosis(f"job {number}", text, cluster))
         assert len(store.clusters.list_clusters()) == 4
-    return tmp_path / "triage.db"
+    return place("triage")
 
 
-def test_ids_stay_and_conflicts_are_reported(path: Path) -> None:
+def test_ids_stay_and_conflicts_are_reported(path: str) -> None:
     """Collisions and divergences are reported, with what to do, until a person resolves them."""
     with Store.open(path, engine=NewerEngine()) as store:
         before = [(cluster.id, cluster.incidents) for cluster in store.clusters.list_clusters()]
@@ -91,7 +91,7 @@ def test_ids_stay_and_conflicts_are_reported(path: Path) -> None:
         assert (solved.collisions, solved.divergences) == ((), ())
 
 
-def test_new_keys_remember_who_merged_the_old_ones(path: Path) -> None:
+def test_new_keys_remember_who_merged_the_old_ones(path: str) -> None:
     """What a person decided teaches later failures under new rules too; what the program decided says so."""
     with Store.open(path) as store:
         store.cluster_actions.merge(["u-aaaaaa", "u-bbbbbb"], actor="ann")
@@ -102,7 +102,7 @@ def test_new_keys_remember_who_merged_the_old_ones(path: Path) -> None:
         assert all("ann" not in why for why in store.clusters.list_reasons("u-cccccc").values())
 
 
-def test_a_rejected_collision_is_not_reported_again(path: Path) -> None:
+def test_a_rejected_collision_is_not_reported_again(path: str) -> None:
     """Clusters that a person separated stay separate under new rules."""
     with Store.open(path) as store:
         store.cluster_actions.reject("u-aaaaaa", "u-bbbbbb", actor="ann")
@@ -110,7 +110,7 @@ def test_a_rejected_collision_is_not_reported_again(path: Path) -> None:
         assert store.clusters.rekey(actor="ann").collisions == ()
 
 
-def test_the_first_ingest_with_new_rules_rekeys(path: Path) -> None:
+def test_the_first_ingest_with_new_rules_rekeys(path: str) -> None:
     """A known failure stays known after a change of the rules, and the log has the rekeying."""
     with Store.open(path, engine=NewerEngine()) as store:
         stored = store.incidents.add(unknown_diagnosis("later", "SinkError: lane red lost its lease", "u-123456"))

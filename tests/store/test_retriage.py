@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import triage
+from tests.store.conftest import Place
 from triage.catalog.check import check_files
 from triage.catalog.load import load
 from triage.cli import main
@@ -39,9 +40,9 @@ def write_job(path: Path, number: int, text: str) -> str:
     return str(built.write())
 
 
-def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, command: Command) -> None:
+def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, place: Place, command: Command) -> None:
     """25 unknown incidents become known by a generated signature of which only the texts were edited."""
-    path, mine = tmp_path / "triage.db", tmp_path / "signatures"
+    path, mine = place("triage"), tmp_path / "signatures"
     with Store.open(path) as store:
         for number in range(25):
             text = f"ReshardError: tokenizer shard {number * 7} at offset 0x{number * 4096 + 255:x} is torn"
@@ -100,7 +101,7 @@ def test_promoted_signatures_explain_stored_incidents(tmp_path: Path, command: C
         assert len(store.incidents.get(same.id).history) == 1
 
 
-def test_an_unchanged_catalog_changes_nothing(tmp_path: Path) -> None:
+def test_an_unchanged_catalog_changes_nothing(place: Place) -> None:
     """The stored excerpts never refute a diagnosis of all files by the same catalog."""
     samples = Path(__file__).parents[2] / "samples" / "jobs"
     names = (
@@ -111,7 +112,7 @@ def test_an_unchanged_catalog_changes_nothing(tmp_path: Path) -> None:
         "healthy_handled_plain",
         "segfault_plain",
     )
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         for name in names:
             store.incidents.add(triage.ingest(samples / name / "job"))
         progress: list[tuple[int, int]] = []
@@ -120,7 +121,7 @@ def test_an_unchanged_catalog_changes_nothing(tmp_path: Path) -> None:
         assert progress == [(number, len(names)) for number in range(len(names))]
 
 
-def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path) -> None:
+def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path, place: Place) -> None:
     """Without its signature the failure is unknown again, has a cluster, and has a history."""
     mine = tmp_path / "signatures" / "data"
     mine.mkdir(parents=True)
@@ -129,7 +130,7 @@ def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path) -> None:
         "match: {any: [{text: 'shard (?P<n>\\d+) is torn'}]}\n"
         "remediation: {summary: Write it again.}\nsamples: {match: [{text: 'ReshardError: shard 7 is torn'}]}\n"
     )
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         path = write_job(tmp_path / "jobs", 1, "ReshardError: shard 7 is torn")
         stored = store.incidents.add(triage.ingest(path, triage.Options(catalogs=(mine.parent,))))
         assert stored.diagnosis.verdict == "known"
@@ -143,7 +144,7 @@ def test_a_removed_signature_makes_the_failure_unknown(tmp_path: Path) -> None:
         assert [hit.incident.id for hit in store.search.search_text("torn")] == [stored.id]
 
 
-def test_limits_of_a_retriage(tmp_path: Path) -> None:
+def test_limits_of_a_retriage(tmp_path: Path, place: Place) -> None:
     """--signature and --since leave other incidents unchanged."""
     mine = tmp_path / "signatures" / "data"
     mine.mkdir(parents=True)
@@ -154,7 +155,7 @@ def test_limits_of_a_retriage(tmp_path: Path) -> None:
             f"remediation: {{summary: Write it again.}}\n"
             f"samples: {{match: [{{text: 'ReshardError: {fruit} is torn'}}]}}\n"
         )
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         for number, fruit in enumerate(("apple", "pear")):
             store.incidents.add(triage.ingest(write_job(tmp_path / "jobs", number, f"ReshardError: {fruit} is torn")))
         known = load((mine.parent,))

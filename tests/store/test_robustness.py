@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.store.conftest import Place
 from tests.store.factories import known_diagnosis, unknown_diagnosis
 from triage.base.errors import StoreError
 from triage.store import Store, maintenance, transfer
@@ -35,14 +36,14 @@ with Store.open(path) as store:
 """
 
 
-def writer(path: Path, first: int, last: int, name: str = "job", **more: object) -> subprocess.Popen[str]:
+def writer(path: str, first: int, last: int, name: str = "job", **more: object) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", WRITER, str(path), str(first), str(last), name]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, **more)  # type: ignore[call-overload, no-any-return]
 
 
-def test_killed_at_any_moment(tmp_path: Path) -> None:
+def test_killed_at_any_moment(place: Place) -> None:
     """After 200 ingests with kill -9, every reported one is stored completely, and none partially."""
-    path, chance = tmp_path / "triage.db", random.Random(11)
+    path, chance = place("triage"), random.Random(11)
     reported: set[int] = set()
     kills = begin = 0
     while len(reported) < 200:
@@ -69,9 +70,9 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
     assert kills > 3
 
 
-def test_eight_writers_at_once(tmp_path: Path) -> None:
+def test_eight_writers_at_once(place: Place) -> None:
     """No write is lost, and the same job stored by several is one incident."""
-    path = tmp_path / "triage.db"
+    path = place("triage")
     running = [writer(path, 0, 6, name) for name in ("a", "b", "c", "d")] + [
         writer(path, 0, 6, "same") for _ in range(4)
     ]
@@ -98,9 +99,10 @@ def fill(store: Store) -> tuple[list[str], StoreError]:
     raise AssertionError("it never ended")
 
 
-def test_a_store_at_its_size_limit(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_a_store_at_its_size_limit(place: Place) -> None:
     """Stored incidents stay, the error says what to do, and reading still works."""
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         pages = store.connections.read("PRAGMA page_count")[0][0]
         store.connections.get().execute(f"PRAGMA max_page_count = {pages + 20}")
         stored, error = fill(store)
@@ -123,7 +125,8 @@ def run_with_mounts(script: str, argument: str) -> subprocess.CompletedProcess[s
     return done
 
 
-def test_a_full_disk(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_a_full_disk(tmp_path: Path, place: Place) -> None:
     """The same on a full file system; with free space again, writing works."""
     disk = tmp_path / "disk"
     disk.mkdir()
@@ -135,7 +138,7 @@ def test_a_full_disk(tmp_path: Path) -> None:
     *lines, last = done.stdout.splitlines()
     assert last.startswith("error the disk is full"), done.stdout[-500:] + done.stderr
     assert "free some space" in last
-    with Store.open(tmp_path / "triage.db") as store:
+    with Store.open(place("triage")) as store:
         assert {incident.id for incident in store.search.list_incidents(limit=1000)} == {
             line.split()[1] for line in lines
         }
@@ -164,16 +167,17 @@ def test_a_read_only_directory(tmp_path: Path) -> None:
     assert sorted(place.iterdir()) == before
 
 
-def test_a_damaged_store_is_exported(tmp_path: Path) -> None:
+@pytest.mark.sqlite_only
+def test_a_damaged_store_is_exported(place: Place) -> None:
     """The check names the damage, and the export has what can be read."""
-    path = tmp_path / "triage.db"
+    path = Path(place("triage"))
     with Store.open(path) as store:
         for number in range(240):  # so many that the middle of the file holds jobs and not the schema
             store.incidents.add(known_diagnosis(f"job {number}"))
         store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     data = bytearray(path.read_bytes())
-    for place in range(len(data) // 2, len(data) // 2 + 20 * 4096, 4096):
-        data[place : place + 4096] = random.Random(place).randbytes(4096)
+    for offset in range(len(data) // 2, len(data) // 2 + 20 * 4096, 4096):
+        data[offset : offset + 4096] = random.Random(offset).randbytes(4096)
     path.write_bytes(data)
     command = [sys.executable, "-m", "triage", "db", "check", "--store", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
@@ -185,7 +189,7 @@ def test_a_damaged_store_is_exported(tmp_path: Path) -> None:
     assert lines[-1]["type"] == "end"
     saved = [line for line in lines if line["type"] == "incident"]
     assert lines[-1]["lost"] or len(saved) == 240
-    with Store.open(tmp_path / "new.db") as new:
+    with Store.open(place("new")) as new:
         transfer.import_lines(new.connections, (json.dumps(line) for line in lines))
         assert new.search.count_incidents() == len(saved)
         assert maintenance.check_store(new.connections) == []

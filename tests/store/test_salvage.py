@@ -16,6 +16,7 @@ from triage.base.errors import StoreError
 from triage.store import Store, maintenance, transfer
 from triage.store.salvage import SalvageReport, salvage_lines
 
+pytestmark = pytest.mark.sqlite_only
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = 4096
 INCIDENTS = 160

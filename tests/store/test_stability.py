@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 from tests.clusters.corpus import Failure, failures
+from tests.store.conftest import Place
 from tests.store.factories import NOW, make_job
 from triage.model.diagnosis import Diagnosis, Finding, Stats
 from triage.store import Store, maintenance, transfer
@@ -26,13 +26,13 @@ def add(store: Store, some: list[Failure], name: str) -> dict[str, str]:
     return clusters
 
 
-def test_ids_and_decisions_are_stable(tmp_path: Path) -> None:
+def test_ids_and_decisions_are_stable(place: Place) -> None:
     """New classes and a second ingest of everything move no fingerprint after decisions of people."""
     some = [failure for failure in failures(5, variants=3) if failure.group != "pairs"]
     labels = sorted({failure.label for failure in some})
     early = set(random.Random(4).sample(labels, len(labels) * 6 // 10))
     before = [failure for failure in some if failure.label in early]
-    with Store.open(tmp_path / "a.db") as store:
+    with Store.open(place("a")) as store:
         add(store, before, "early")
         listed = store.clusters.list_clusters(limit=1000)
         many = [cluster for cluster in listed if len(cluster.keys) > 1 and cluster.keys[0].anchored]
@@ -51,7 +51,7 @@ def test_ids_and_decisions_are_stable(tmp_path: Path) -> None:
             cluster.id: cluster.name for cluster in store.clusters.list_clusters(limit=1000)
         }.items() >= names.items()
         lines = list(transfer.export_lines(store.connections))
-    with Store.open(tmp_path / "b.db") as other:
+    with Store.open(place("b")) as other:
         transfer.import_lines(other.connections, lines)
         assert clusters_by_key(other) == after
         add(other, before, "third")

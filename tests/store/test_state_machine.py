@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import shutil
-import tempfile
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.store.conftest import Place
 from tests.store.factories import NOW, clean_diagnosis, inconclusive_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import NotFoundError, OptionError
 from triage.model.diagnosis import Diagnosis
@@ -93,13 +95,12 @@ class ModelAction:
 class StoreMachine(RuleBasedStateMachine):
     """Does each action on the store and on the model, and compares them after each step."""
 
-    template: Path  # an empty store
+    new_place: Callable[[], str]  # returns where another empty store is
     sequences = 0  # how many ended without a difference
 
     def __init__(self) -> None:
         super().__init__()
-        self.place = tempfile.TemporaryDirectory(prefix="triage-machine-")
-        self.number, self.now = 0, NOW
+        self.now = NOW
         self.store = self.open_new_store()
         self.incidents: dict[str, ModelIncident] = {}
         self.failures: dict[str, str] = {}  # the cluster of each unknown failure
@@ -108,15 +109,11 @@ class StoreMachine(RuleBasedStateMachine):
         self.actions: list[ModelAction] = []
 
     def open_new_store(self) -> Store:
-        self.number += 1
-        path = Path(self.place.name) / f"{self.number}.db"
-        shutil.copy(self.template, path)
-        return Store.open(path)
+        return Store.open(type(self).new_place())
 
     def teardown(self) -> None:
         problems = maintenance.check_store(self.store.connections)
         self.store.close()
-        self.place.cleanup()
         assert problems == []
         type(self).sequences += 1
 
@@ -286,7 +283,7 @@ class StoreMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         """Close the store and open it again, as the next process does."""
-        path = self.store.connections.path
+        path = self.store.connections.location
         self.store.close()
         self.store = Store.open(path, create=False)
 
@@ -359,18 +356,20 @@ class StoreMachine(RuleBasedStateMachine):
         return sum(model.cause in causes for model in self.incidents.values())
 
 
-@pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store, copied for each sequence: creating one takes most of its time."""
-    path = tmp_path_factory.mktemp("machine") / "triage.db"
-    Store.open(path).close()
-    return path
-
-
-def test_any_sequence_of_actions(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_any_sequence_of_actions(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Adding, changing, merging, splitting, undoing, deleting, moving: the store is what the model is."""
     monkeypatch.setattr(stats_cache, "CHEAP", math.inf)  # on a busy machine statistics may be old
-    StoreMachine.template = template
+    template, numbers = Path(place("0")), itertools.count(1)
+    Store.open(place("0")).close()
+
+    def new_place() -> str:
+        name = place(str(next(numbers)))
+        if template.exists():
+            shutil.copy(template, name)  # creating a file takes most of the time of a sequence
+        return name
+
+    monkeypatch.setattr(StoreMachine, "new_place", staticmethod(new_place), raising=False)
+    monkeypatch.setattr(StoreMachine, "sequences", 0)
     limits = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(StoreMachine, settings=limits)  # type: ignore[no-untyped-call]
     assert StoreMachine.sequences >= 15

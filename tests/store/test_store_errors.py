@@ -16,6 +16,7 @@ from tests.store.factories import known_diagnosis
 from triage.base.errors import ReadOnlyStoreError, StoreError
 from triage.store import Store, store_errors
 
+pytestmark = pytest.mark.sqlite_only
 ROOT = Path(__file__).resolve().parents[2]
 LIMITED_WRITER = """
 import resource, signal, sys
@@ -93,7 +94,7 @@ def test_damage_names_the_salvage(tmp_path: Path, name: str) -> None:
 
 def test_a_locked_store_names_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The hint has the number and name of the process that holds the lock."""
-    monkeypatch.setattr("triage.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("triage.store.sqlite.BUSY_SECONDS", 0.05)
     path = tmp_path / "triage.db"
     with Store.open(path) as store:
         command = [sys.executable, "-c", LOCKER, str(path)]

@@ -26,6 +26,8 @@ ExportFile = Annotated[
     str,
     typer.Argument(metavar="FILE", help="Output of `triage db export`; - reads standard input.", show_default=False),
 ]
+CopySource = Annotated[str, typer.Argument(metavar="SOURCE", help="A store: sqlite:FILE or postgresql://…")]
+CopyTarget = Annotated[str, typer.Argument(metavar="TARGET", help="An empty database, or a new file.")]
 
 
 def check(
@@ -84,9 +86,9 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
     limit = parse_size(max_size, "--max-size") if max_size is not None else None
     with options.open_store(store) as opened:
         result = maintenance.prune(opened.connections, opened.incidents, days=days, size=limit)
-        if not result.incidents:
+        if not result.incidents and (days is None or maintenance.has_file(opened.connections)):
             maintenance.vacuum(opened.connections)
-        after = opened.connections.path.stat().st_size
+        after = opened.connections.size_bytes()
     streams.write_output(
         f"{format_count(result.incidents, 'incident')} deleted, "
         f"{format_bytes(result.before)} before, {format_bytes(after)} now\n"
@@ -114,16 +116,20 @@ def export(output: options.Output = None, salvage: Salvage = False, store: optio
         streams.write_output("".join(transfer.export_lines(opened.connections)), output, utf8=True)
 
 
-def _export_salvaged(output: Path | None, store: Path | None) -> None:
+def _export_salvaged(output: Path | None, store: str | None) -> None:
     """Write what is left of a damaged store, and say on standard error what was saved and what is lost."""
     from triage.render.phrases import format_count
     from triage.render.sanitize import sanitize_line
-    from triage.store import store_path
+    from triage.store import store_location
+    from triage.store.location import DatabaseUrl
     from triage.store.salvage import SalvageReport, salvage_lines
 
-    path = store_path(store)
+    path = store_location(store)
     if path is None:
         raise OptionError("there is no store", hint="name the damaged store with --store FILE")
+    if isinstance(path, DatabaseUrl):
+        hint = "restore a backup of pg_dump; `pg_dump --data-only` and pg_amcheck show what can still be read"
+        raise OptionError("--salvage reads the pages of a file, and this is a database of PostgreSQL", hint=hint)
     report = SalvageReport()
     streams.write_output("".join(salvage_lines(path, report)), output, utf8=True)
     saved = [format_count(report.rows.get(name, 0), name) for name in ("incident", "cluster")]
@@ -153,6 +159,32 @@ def import_(file: ExportFile, store: options.StoreFile = None) -> None:
     )
 
 
+def copy(source: CopySource, target: CopyTarget) -> None:
+    """Copy a whole store into an empty one: from a file to PostgreSQL, or back.
+
+    Everything is copied: incidents, clusters, decisions, the audit log, tokens, tasks and notifications. At the end the
+    rows of both are counted and compared; if they differ, nothing is stored. Stop `triage serve` first.
+
+    \b
+    Examples:
+      triage db copy sqlite:triage.db postgresql://triage@db.example.org/triage
+      triage db copy postgresql://triage@db.example.org/triage sqlite:triage.db
+    """
+    from triage.cli.progress import CopyProgress
+    from triage.render.phrases import format_count
+    from triage.store import copying
+
+    streams.check_output(None)
+    with options.open_store(source) as original, options.open_store(target, create=True) as copied:
+        progress = CopyProgress()
+        try:
+            result = copying.copy_store(original.connections, copied.connections, progress=progress)
+        finally:
+            progress.close()
+    counts = [format_count(result.rows[name], name) for name in ("incident", "cluster", "token", "task")]
+    streams.write_output(f"copied and compared: {', '.join(counts)}, {sum(result.rows.values())} rows in all\n")
+
+
 def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
     """Update a store of an older version.
 
@@ -164,11 +196,10 @@ def migrate(store: options.StoreFile = None, by: options.By = None) -> None:
       triage db migrate --store old.db
     """
     from triage.render import clusters
-    from triage.store import migrations
 
     with options.open_store(store) as opened:
         result = opened.clusters.rekey(actor=options.actor_name(by))
-        version = migrations.schema_version(opened.connections.get())
+        version = opened.connections.schema_version()
         streams.write_output(f"version {version}\n{clusters.rekeyed(result, False)}")
 
 
@@ -199,5 +230,6 @@ COMMANDS = (
     ("vacuum", vacuum),
     ("export", export),
     ("import", import_),
+    ("copy", copy),
     ("migrate", migrate),
 )

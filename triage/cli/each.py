@@ -33,7 +33,7 @@ class EachRequest:
     format: str
     output: Path | None
     fail_on: str | None
-    store: Path | None
+    store: str | None
     is_stored: bool
     state: Path | None
     is_fresh: bool
@@ -93,14 +93,14 @@ def _known_rows(state: Path, request: EachRequest) -> dict[str, Row]:
     rows = {name: row for name, row in each_state.load(state).items() if row.get("version") == version}
     if not request.is_stored or not rows:
         return rows
-    from triage.store import Store, store_path
+    from triage.store import Store, store_location
 
-    path = store_path(request.store)
-    if path is None:
+    location = store_location(request.store)
+    if location is None:
         return rows
-    if not path.exists():
+    if isinstance(location, Path) and not location.exists():
         return {}
-    with Store.open(request.store) as store:
+    with Store.open(location) as store:
         return {name: row for name, row in rows.items() if _is_in_store(store, row)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -257,11 +256,11 @@ def _build_filter(arguments: dict[str, Any]) -> Filter:
 
 
 @contextmanager
-def _open_store_if_any(path: Path | None) -> Iterator[Store | None]:
+def _open_store_if_any(path: str | None) -> Iterator[Store | None]:
     """Open the store, or yield None if there is none yet: the catalog can be searched without it."""
-    from triage.store import Store, store_path
+    from triage.store import Store, store_location
 
-    location = store_path(path)
+    location = store_location(path)
     if location is None or (path is None and not location.exists()):
         yield None
         return

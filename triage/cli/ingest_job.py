@@ -28,7 +28,7 @@ def ingest_job(
     width: int | None = None,
     link: str = "",
     quiet: bool = False,
-    store: Path | None = None,
+    store: str | None = None,
     no_store: bool = False,
     notify: bool = False,
 ) -> int:
@@ -78,7 +78,7 @@ def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_siz
     return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True, addresses=True)
 
 
-def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:
+def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:
     """Store the diagnosis and return it with the clusters of the store.
 
     A store that cannot be used is only a warning, because the diagnosis matters more.
@@ -87,9 +87,9 @@ def store_diagnosis(diagnosis: Diagnosis, store: Path | None) -> Diagnosis:
 
     from triage.base.errors import StoreError
     from triage.model.evidence import Warning
-    from triage.store import Store, store_path
+    from triage.store import Store, store_location
 
-    if store_path(store) is None:
+    if store_location(store) is None:
         return diagnosis
     try:
         with Store.open(store) as opened:

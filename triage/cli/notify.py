@@ -9,7 +9,6 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triage.base.errors import OptionError
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from triage.settings.notifications import RoutingSettings
 
 
-def store_and_notify(diagnosis: Diagnosis, store: Path | None, no_store: bool) -> Diagnosis:
+def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool) -> Diagnosis:
     """Store the diagnosis, notify the routes, and return it as stored.
 
     Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
@@ -76,7 +75,7 @@ class WatchNotifier:
 
 
 @contextlib.contextmanager
-def watch_notifier(paths: Sequence[str], store: Path | None, no_store: bool) -> Iterator[WatchNotifier]:
+def watch_notifier(paths: Sequence[str], store: str | None, no_store: bool) -> Iterator[WatchNotifier]:
     """Yield a notifier while a thread delivers; deliver once more at the end. Raises OptionError without routes."""
     settings = _load_settings(store, no_store)
     bots, days = build_bots(settings), settings.routing.give_up_days
@@ -94,7 +93,7 @@ def watch_notifier(paths: Sequence[str], store: Path | None, no_store: bool) -> 
             deliver_due(opened, bots, give_up_days=days)
 
 
-def _load_settings(store: Path | None, no_store: bool) -> Settings:
+def _load_settings(store: str | None, no_store: bool) -> Settings:
     settings = load_settings({"store.path": store}).settings
     if no_store:
         raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")

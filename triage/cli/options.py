@@ -80,7 +80,7 @@ def actor_name(option: str | None) -> str:
 
 
 @contextmanager
-def open_store(path: Path | None, *, create: bool = False) -> Iterator[Store]:
+def open_store(path: str | Path | None, *, create: bool = False) -> Iterator[Store]:
     """Open the store for a command that needs it."""
     from triage.store import Store
 
@@ -202,11 +202,11 @@ SignatureDirectory = Annotated[
     Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to write to.")
 ]
 StoreFile = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--store",
         metavar="FILE",
-        help="The store. Default: TRIAGE_STORE, else your data directory.",
+        help="The store: a file, or postgresql://… Default: TRIAGE_STORE, else your data directory.",
         show_default=False,
     ),
 ]

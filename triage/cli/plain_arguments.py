@@ -14,7 +14,7 @@ from typing import Any, get_args
 from triage.cli.values import ColorChoice, FailingVerdict, Format
 
 _FLAGS = {"-q": "quiet", "--quiet": "quiet", "--no-store": "no_store"}
-_FILES = {"-o": "output", "--output": "output", "--store": "store"}
+_TEXTS = {"-o": "output", "--output": "output", "--store": "store"}
 _CHOICES = {
     "-f": ("format", get_args(Format)),
     "--format": ("format", get_args(Format)),
@@ -34,12 +34,12 @@ def parse_ingest(arguments: Sequence[str]) -> dict[str, Any] | None:
             parsed["paths"].append(argument)
         elif argument in _FLAGS:
             parsed[_FLAGS[argument]] = True
-        elif argument in _FILES or argument in _CHOICES:
+        elif argument in _TEXTS or argument in _CHOICES:
             value = next(remaining, "")
-            name, choices = _CHOICES.get(argument, (_FILES.get(argument, ""), (value,)))
+            name, choices = _CHOICES.get(argument, (_TEXTS.get(argument, ""), (value,)))
             if value not in choices or not value or (value != "-" and value[0] == "-"):
                 return None
-            parsed[name] = Path(value) if argument in _FILES else value
+            parsed[name] = Path(value) if name == "output" else value
         else:
             return None
     return parsed if parsed["paths"] else None

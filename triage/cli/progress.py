@@ -45,6 +45,30 @@ class Bar:
             self._is_visible = False
 
 
+class CopyProgress:
+    """The progress of a copy of a store: one line, drawn only on a terminal."""
+
+    def __init__(
+        self, write: Callable[[str], None] = write_stderr, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._write = write
+        self._clock = clock
+        self._is_shown = shows_progress(quiet=False)
+        self._drawn_at = 0.0
+
+    def __call__(self, table: str, done: int, total: int) -> None:
+        """Draw the line, at most ten times a second."""
+        now = self._clock()
+        if self._is_shown and now - self._drawn_at >= STEP_SECONDS:
+            self._drawn_at = now
+            self._write(f"\r{table}: {done} of {total} rows\x1b[K")
+
+    def close(self) -> None:
+        """Erase the line."""
+        if self._drawn_at:
+            self._write("\r\x1b[K")
+
+
 def format_progress(stage: str, done: int, total: int | None, seconds: float) -> str:
     """Return `scan [######......] 1.2 GB of 4.8 GB, 25%, 410.0 MB/s`; without a total, bytes and rate."""
     from triage.render.phrases import format_bytes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -70,7 +69,7 @@ def repro(
         streams.write_stderr(f"triage: {where}{warning.message}\n")
 
 
-def _resolve_paths(paths: Sequence[str], store: Path | None) -> list[str]:
+def _resolve_paths(paths: Sequence[str], store: str | None) -> list[str]:
     """Return the paths; for an incident, the path its job was read from. Raises InputError if that is gone."""
     if len(paths) != 1 or os.path.lexists(paths[0]) or not _INCIDENT.fullmatch(paths[0]):
         return list(paths)

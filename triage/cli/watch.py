@@ -158,7 +158,7 @@ class _Reporter:
         if events:
             self._save_state()
 
-    def finish(self, store: Path | None, no_store: bool) -> None:
+    def finish(self, store: str | None, no_store: bool) -> None:
         """Wait for the hook and store the diagnosis of the job."""
         from triage.cli.ingest_job import store_diagnosis
 

@@ -16,7 +16,7 @@ from triage.base.errors import InputError, OptionError
 from triage.base.options import Options
 from triage.catalog.load import load
 from triage.mcp import responses
-from triage.store import Store, meaning_search, store_path
+from triage.store import Store, meaning_search, store_location
 
 Paths = Annotated[
     list[str], Field(min_length=1, max_length=100, description="Files, directories or archives of one job.")
@@ -37,7 +37,7 @@ class Tools:
 
     roots: tuple[Path, ...]
     options: Options = field(default_factory=Options)
-    store: Path | None = None
+    store: str | None = None
 
     def diagnose(self, paths: Paths) -> dict[str, Any]:
         """Find the rank and the line where a training job began to fail, the cause, and what to do. Changes nothing."""
@@ -103,7 +103,7 @@ class Tools:
 
     @contextmanager
     def _open_store(self) -> Iterator[Store | None]:
-        path = store_path(self.store)
+        path = store_location(self.store)
         if path is None or not path.exists():
             yield None
             return

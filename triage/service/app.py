@@ -23,7 +23,7 @@ from triage.service.errors import install_handlers
 from triage.service.limits import RequestLimits
 from triage.service.log import RequestLog, ResponseCounts
 from triage.service.response_cache import ResponseCache
-from triage.service.store_condition import StoreCondition, WriteGuard
+from triage.service.store_condition import StoreCondition, StoreErrors, WriteGuard
 from triage.service.work.job_files import make_upload_directories, upload_directory
 from triage.settings import Settings
 from triage.store import Store
@@ -120,6 +120,7 @@ def _middleware(state: ServiceState) -> list[Middleware]:
     middleware = [
         Middleware(SecurityHeaders, https=https),
         Middleware(RequestLog, counts=state.response_counts, log_requests=web.log_requests),
+        Middleware(StoreErrors),
         Middleware(AllowedHosts, web=web),
         Middleware(Authentication, state=state),
         Middleware(RequestLimits, web=web),

@@ -31,7 +31,7 @@ def serve(settings: Settings) -> None:
         access.check_settings(settings, store)
         settings = _with_secret(settings, store)
         is_sign_in_required = access.is_sign_in_required(settings, store)
-        path = store.connections.path
+        location = store.connections.location
         condition = StoreCondition("writable" if store.connections.writable else "read-only")
     listener = open_listener(settings)
     host, port = listener.getsockname()[:2]
@@ -40,14 +40,14 @@ def serve(settings: Settings) -> None:
     if can_write:
         make_upload_directories(upload_directory(settings))
     processes = {"processes": settings.web.processes, "workers": settings.tasks.workers if can_write else 0}
-    write_event("triage serves", address=f"http://{host}:{port}/", store=str(path), **processes)
+    write_event("triage serves", address=f"http://{host}:{port}/", store=str(location), **processes)
     if not can_write:
-        hint = "nothing can be uploaded or changed; make the file and its directory writable and start again"
-        write_event("the store is read-only", store=str(path), hint=hint)
+        hint = "nothing can be uploaded or changed; make the store writable and start again"
+        write_event("the store is read-only", store=str(location), hint=hint)
     if not is_sign_in_required:
         write_event("nobody needs to sign in", why="only this machine can reach it and no way to sign in is set up")
     try:
-        check = ChildProcess("store check", partial(check_condition, path, condition, settings.store.check_seconds))
+        check = ChildProcess("store check", partial(check_condition, location, condition, settings.store.check_seconds))
         children = _child_processes(settings, listener, condition)
         Supervisor(children, check if settings.store.check_seconds else None).run()
     finally:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Literal, get_args
 
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from triage.service.csrf import SAFE_METHODS
 from triage.service.errors import ServiceError, error_response
 from triage.service.log import write_event
 from triage.store import Store, maintenance
+from triage.store.location import StoreLocation
 
 Condition = Literal["writable", "read-only", "damaged"]
 CONDITIONS: tuple[Condition, ...] = get_args(Condition)
@@ -71,10 +71,29 @@ class WriteGuard:
         await error_response(Request(scope), error)(scope, receive, send)
 
 
-def check_condition(path: Path, condition: StoreCondition, seconds: float) -> None:
+class StoreErrors:
+    """Middleware that answers 503 when the store fails before an endpoint has the request: its server is away.
+
+    Whoever asks may not be signed in, so that only the log has the reason.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await self._app(scope, receive, send)
+        except StoreError as error:
+            write_event("store failed", error=str(error), hint=error.hint)
+            hint = "try again in a moment; the log of the service says why"
+            failed = ServiceError(503, "the store cannot be used now", code="store-failed", hint=hint)
+            await error_response(Request(scope), failed)(scope, receive, send)
+
+
+def check_condition(location: StoreLocation, condition: StoreCondition, seconds: float) -> None:
     """Check the pages of the store for at most so many seconds; log the result and set the condition."""
     try:
-        with Store.open(path, read_only=True) as store:
+        with Store.open(location, read_only=True) as store:
             problems = maintenance.check_pages(store.connections, seconds)
     except StoreError as error:
         write_event("store not checked", error=str(error), hint=error.hint)
@@ -87,4 +106,4 @@ def check_condition(path: Path, condition: StoreCondition, seconds: float) -> No
         condition.set("damaged")
         hint = "stop the service, save what can be read with `triage db export --salvage -o saved.jsonl`, move the "
         hint += "file away, and run `triage db import saved.jsonl`"
-        write_event("store damaged", store=str(path), problems=problems[:5], hint=hint)
+        write_event("store damaged", store=str(location), problems=problems[:5], hint=hint)

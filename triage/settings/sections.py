@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from triage.store.location import without_password
 
 Role = Literal["viewer", "submitter", "curator", "admin"]
 MIB = 1 << 20
@@ -26,8 +29,10 @@ class StoreSettings(Section):
 
     model_config = SettingsConfigDict(env_prefix="TRIAGE_STORE_")
 
-    path: Path | None = Field(
-        default=None, description="file of the store, also set by TRIAGE_STORE; default: in the user's data directory"
+    path: Annotated[str, BeforeValidator(os.fspath), PlainSerializer(without_password)] | None = Field(
+        default=None,
+        description="file of the store, or the address of a PostgreSQL database (postgresql://…), also set by "
+        "TRIAGE_STORE; default: a file in the user's data directory",
     )
     check_seconds: float = Field(
         default=60.0,

@@ -1,4 +1,6 @@
-"""The store: one SQLite file with everything that triage stores. Only this package contains SQL.
+"""The store: a file of SQLite, or a database of PostgreSQL, with everything that triage stores.
+
+Only this package contains SQL.
 
     with Store.open("triage.db") as store:
         result = store.incidents.add(diagnosis)
@@ -14,12 +16,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from triage.base.errors import OptionError, StoreError
-from triage.store import migrations
 from triage.store.audit import Audit
+from triage.store.backends import open_connections
 from triage.store.clusters import Clusters
-from triage.store.connection import Connections
 from triage.store.incidents import Incidents, StoreResult
-from triage.store.location import OFF, VARIABLE, store_path
+from triage.store.interface import Connections
+from triage.store.location import OFF, VARIABLE, DatabaseUrl, store_location
 from triage.store.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -32,11 +34,11 @@ if TYPE_CHECKING:
     from triage.store.tasks import Tasks
     from triage.store.tokens import Tokens
 
-__all__ = ["Store", "StoreError", "StoreResult", "store_path"]
+__all__ = ["Store", "StoreError", "StoreResult", "store_location"]
 
 
 class Store:
-    """An open store, for many threads and, as a file, for many processes at once."""
+    """An open store, for many threads and many processes at once."""
 
     def __init__(self, connections: Connections, engine: ClusterEngine | None = None) -> None:
         self.connections = connections
@@ -48,30 +50,24 @@ class Store:
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str] | None = None,
+        path: str | os.PathLike[str] | DatabaseUrl | None = None,
         *,
         create: bool = True,
         read_only: bool = False,
         engine: ClusterEngine | None = None,
     ) -> Store:
-        """Open the store at `path`, or at `store_path()`; without `create`, or with `read_only`, it must exist.
+        """Open the store at `path`, or at `store_location()`; without `create`, or with `read_only`, it must exist.
 
         A store of an older version is migrated. Raises StoreError when it cannot be used, OptionError when TRIAGE_STORE
         is off.
         """
-        file = store_path(path)
-        if file is None:
+        location = store_location(path)
+        if location is None:
             raise OptionError(
                 f"{VARIABLE} is {OFF}, so there is no store",
-                hint="name a store with --store FILE, or unset the variable",
+                hint="name a store with --store, or unset the variable",
             )
-        connections = Connections(file, create=create, read_only=read_only)
-        try:
-            migrations.migrate(connections)
-        except BaseException:
-            connections.close()
-            raise
-        return cls(connections, engine)
+        return cls(open_connections(location, create=create, read_only=read_only), engine)
 
     def __enter__(self) -> Store:
         return self

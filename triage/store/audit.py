@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.model.store import AuditEntry
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 TWO_SIDED = ("assign", "link", "merge", "reject", "split")  # their details name a second cluster
 
 
 def write_entry(
-    db: sqlite3.Connection,
+    db: Transaction,
     when: float,
     actor: str,
     action: str,
@@ -24,8 +23,8 @@ def write_entry(
     undo: Mapping[str, object] | None = None,
 ) -> int:
     """Write an entry within an open transaction; return its number."""
-    done = db.execute(
-        "INSERT INTO audit (at, actor, action, subject, details, undo) VALUES (?, ?, ?, ?, ?, ?)",
+    (number,) = db.execute(
+        "INSERT INTO audit (at, actor, action, subject, details, undo) VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
         (
             when,
             actor,
@@ -34,9 +33,8 @@ def write_entry(
             json.dumps(details, ensure_ascii=False),
             None if undo is None else json.dumps(undo),
         ),
-    )
-    assert done.lastrowid is not None
-    return done.lastrowid
+    ).fetchone()
+    return int(number)
 
 
 def machine_user() -> str:
@@ -66,7 +64,7 @@ class Audit:
         clauses = ["id < ?"]
         arguments: list[Any] = [before if before is not None else 1 << 62]
         if subject is not None:
-            clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?))")
+            clauses.append(f"(subject = ? OR action IN {TWO_SIDED} AND instr(details, ?) > 0)")
             arguments += [subject, json.dumps(subject)]
         rows = self._db.read(
             f"SELECT * FROM audit WHERE {' AND '.join(clauses)} ORDER BY id DESC LIMIT ?", (*arguments, limit)
@@ -79,7 +77,7 @@ class Audit:
             return write_entry(db, when, actor, action, subject, details)
 
 
-def get_undoable(db: sqlite3.Connection, number: int) -> tuple[AuditEntry, dict[str, Any]]:
+def get_undoable(db: Transaction, number: int) -> tuple[AuditEntry, dict[str, Any]]:
     """Return the entry and the state it saved. Raises OptionError with the reason when it cannot be undone."""
     row = db.execute("SELECT * FROM audit WHERE id = ?", (number,)).fetchone()
     if row is None:
@@ -101,7 +99,7 @@ def get_undoable(db: sqlite3.Connection, number: int) -> tuple[AuditEntry, dict[
     return entry, state
 
 
-def _check_dependents(db: sqlite3.Connection, number: int, state: Mapping[str, Any]) -> None:
+def _check_dependents(db: Transaction, number: int, state: Mapping[str, Any]) -> None:
     """Raise OptionError when a later action depends on the clusters of this one."""
     touched = set(state["clusters"]) | set(state["made"])
     for later in db.execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +9,7 @@ from triage.base.errors import OptionError
 from triage.evidence.redact import redact
 from triage.store import audit, cluster_links
 from triage.store.clusters import Clusters, mint_id
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 
 class ClusterActions:
@@ -53,9 +52,9 @@ class ClusterActions:
             oldest, rows = cluster_links.merge_into_oldest(db, ids, f"{cluster_links.MERGED}{actor}")
             name = next((row["name"] for row in rows if row["name"]), None)
             db.execute(
-                "UPDATE cluster SET name = ?, state = CASE WHEN state = 'open' "
-                "AND ? IS NOT NULL THEN 'named' ELSE state END WHERE id = ?",
-                (name, name, oldest),
+                "UPDATE cluster SET name = :name, state = CASE WHEN state = 'open' "
+                "AND CAST(:name AS TEXT) IS NOT NULL THEN 'named' ELSE state END WHERE id = :id",
+                {"name": name, "id": oldest},
             )
             before["apart"] = cluster_links.remove_apart(db, keys)
             details = {"merged": [one for one in ids if one != oldest], "because": redact(because)}
@@ -167,7 +166,7 @@ class ClusterActions:
             )
             return self._write_entry(db, actor, action, cluster, details, before)
 
-    def _new(self, db: sqlite3.Connection, key: str, before: dict[str, object]) -> str:
+    def _new(self, db: Transaction, key: str, before: dict[str, object]) -> str:
         """Create a cluster for a fingerprint that leaves its own."""
         new = mint_id(db, None, key)
         headline = db.execute("SELECT headline FROM cluster_key WHERE key = ?", (key,)).fetchone()["headline"]
@@ -177,7 +176,7 @@ class ClusterActions:
         before["made"] = [new]
         return new
 
-    def _move(self, db: sqlite3.Connection, keys: Iterable[str], cluster: str, actor: str) -> None:
+    def _move(self, db: Transaction, keys: Iterable[str], cluster: str, actor: str) -> None:
         db.executemany(
             "UPDATE cluster_key SET cluster = ?, why = ? WHERE key = ?",
             [(cluster, f"{cluster_links.MOVED}{actor}", key) for key in keys],
@@ -185,7 +184,7 @@ class ClusterActions:
 
     def _write_entry(
         self,
-        db: sqlite3.Connection,
+        db: Transaction,
         actor: str,
         action: str,
         subject: str,
@@ -195,7 +194,7 @@ class ClusterActions:
         return audit.write_entry(db, time.time(), actor, action, subject, details, before)
 
 
-def _unknown_key(db: sqlite3.Connection, incident: int) -> str:
+def _unknown_key(db: Transaction, incident: int) -> str:
     """Return the key of an incident's unknown failure: its root cause, else the first one. Raises OptionError."""
     row = (
         db.execute("SELECT key FROM incident WHERE num = ? AND key IS NOT NULL", (incident,)).fetchone()

@@ -6,7 +6,6 @@ fewer words; the audit log has that like a person's action, and it is undone in 
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from triage.evidence.redact import redact
 from triage.model.diagnosis import Fingerprint
 from triage.store import audit, codec
+from triage.store.interface import Row, Transaction
 
 PROGRAM_ACTOR = "triage"  # the actor of automatic actions
 MERGED, MOVED = "merged by ", "moved by "
@@ -21,7 +21,7 @@ MERGED, MOVED = "merged by ", "moved by "
 Pair = tuple[str, str]
 
 
-def snapshot(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, object]:
+def snapshot(db: Transaction, ids: Iterable[str]) -> dict[str, object]:
     """Return the rows of clusters and the clusters of their fingerprints, as an action saves them for undo."""
     clusters: dict[str, dict[str, object]] = {}
     keys: dict[str, tuple[str, str]] = {}
@@ -36,7 +36,7 @@ def snapshot(db: sqlite3.Connection, ids: Iterable[str]) -> dict[str, object]:
     return {"clusters": clusters, "keys": keys, "made": []}
 
 
-def restore(db: sqlite3.Connection, before: Mapping[str, Any]) -> None:
+def restore(db: Transaction, before: Mapping[str, Any]) -> None:
     """Restore what `snapshot` saved before an action, with the clusters and pairs that the action added to it."""
     for row in before["clusters"].values():
         db.execute(
@@ -52,7 +52,7 @@ def restore(db: sqlite3.Connection, before: Mapping[str, Any]) -> None:
         db.execute("UPDATE cluster_key SET cluster = ?, why = 'moved back' WHERE cluster = ?", (into, made))
         db.execute("UPDATE cluster SET state = 'merged', redirect = ? WHERE id = ?", (into, made))
     db.executemany("DELETE FROM apart WHERE one = ? AND other = ?", before.get("pairs", ()))
-    db.executemany("INSERT OR IGNORE INTO apart VALUES (?, ?, ?, ?)", before.get("apart", ()))
+    db.executemany("INSERT INTO apart VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING", before.get("apart", ()))
 
 
 def read_actor(why: str) -> str:
@@ -60,7 +60,7 @@ def read_actor(why: str) -> str:
     return next((why.removeprefix(start).partition(";")[0] for start in (MERGED, MOVED) if why.startswith(start)), "")
 
 
-def list_keys(db: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
+def list_keys(db: Transaction, ids: Iterable[str]) -> list[str]:
     """Return the keys of clusters, the oldest first."""
     return [
         row["key"]
@@ -69,7 +69,7 @@ def list_keys(db: sqlite3.Connection, ids: Iterable[str]) -> list[str]:
     ]
 
 
-def add_key(db: sqlite3.Connection, key: str, print_: Fingerprint, cluster: str, why: str, when: float) -> None:
+def add_key(db: Transaction, key: str, print_: Fingerprint, cluster: str, why: str, when: float) -> None:
     """Add a fingerprint to a cluster."""
     db.execute(
         "INSERT INTO cluster_key (key, version, cluster, guard, headline, anchored, why, trail, created_at) "
@@ -88,7 +88,7 @@ def add_key(db: sqlite3.Connection, key: str, print_: Fingerprint, cluster: str,
     )
 
 
-def merge_into_oldest(db: sqlite3.Connection, ids: Sequence[str], why: str) -> tuple[str, list[sqlite3.Row]]:
+def merge_into_oldest(db: Transaction, ids: Sequence[str], why: str) -> tuple[str, list[Row]]:
     """Move all fingerprints to the oldest cluster and redirect the others to it.
 
     Returns (the oldest id, the rows of all clusters as they were).
@@ -102,7 +102,7 @@ def merge_into_oldest(db: sqlite3.Connection, ids: Sequence[str], why: str) -> t
     return oldest, sorted(rows, key=lambda row: row["id"] != oldest)
 
 
-def link_clusters(db: sqlite3.Connection, cluster: str, joins: Sequence[str], key: str) -> str:
+def link_clusters(db: Transaction, cluster: str, joins: Sequence[str], key: str) -> str:
     """Merge clusters that the failure `key` of `cluster` shows to be the same; return the id that stays.
 
     At most one cluster that a person named, ignored or promoted takes part.
@@ -131,13 +131,13 @@ def link_clusters(db: sqlite3.Connection, cluster: str, joins: Sequence[str], ke
     return oldest
 
 
-def _is_curated(db: sqlite3.Connection, cluster: str) -> bool:
+def _is_curated(db: Transaction, cluster: str) -> bool:
     return bool(
         db.execute("SELECT state <> 'open' OR name IS NOT NULL FROM cluster WHERE id = ?", (cluster,)).fetchone()[0]
     )
 
 
-def keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str], why: str) -> list[Pair]:
+def keep_apart(db: Transaction, some: Iterable[str], others: Sequence[str], why: str) -> list[Pair]:
     """Record pairs of fingerprints that must stay in different clusters; return the new ones."""
     pairs = [(min(one, other), max(one, other)) for one in some for other in others if one != other]
     query = "SELECT 1 FROM apart WHERE one = ? AND other = ?"
@@ -146,7 +146,7 @@ def keep_apart(db: sqlite3.Connection, some: Iterable[str], others: Sequence[str
     return new
 
 
-def remove_apart(db: sqlite3.Connection, keys: Sequence[str]) -> list[tuple[object, ...]]:
+def remove_apart(db: Transaction, keys: Sequence[str]) -> list[tuple[object, ...]]:
     """Remove and return the rows that keep these keys apart, because a person put them together."""
     removed = []
     for row in db.execute("SELECT * FROM apart").fetchall():

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +23,7 @@ from triage.clusters.suggestions import Similarity, suggest_merges, tfidf
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import cluster_links, codec, rekeying
 from triage.store.cluster_engine import ClusterEngine
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 DAY = 86_400
 WEEK = 7
@@ -49,7 +48,7 @@ SELECT c.*, coalesce(n.incidents, 0) AS incidents, coalesce(n.recent, 0) AS rece
     m.first_seen, m.last_seen
 FROM cluster c LEFT JOIN counted n ON n.cluster = c.id LEFT JOIN met m ON m.cluster = c.id
 WHERE {where}
-ORDER BY coalesce(n.recent, 0) - coalesce(n.before, 0) DESC, m.last_seen DESC, jobs DESC, ranks DESC, c.id
+ORDER BY coalesce(n.recent, 0) - coalesce(n.before, 0) DESC, m.last_seen DESC NULLS LAST, jobs DESC, ranks DESC, c.id
 LIMIT :limit
 """
 
@@ -63,7 +62,7 @@ class Clusters:
         self._rules_current = False  # whether all keys have these rules, as far as this process knows
 
     def assign(
-        self, db: sqlite3.Connection, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
+        self, db: Transaction, finding: Finding, incident: str, diagnosis: Diagnosis, when: float, *, count: bool
     ) -> str | None:
         """Return the key of an unknown failure, after its cluster was found or created; None when it has none."""
         print_ = self.engine.fingerprint(finding)
@@ -78,7 +77,8 @@ class Clusters:
             self._new_key(db, key, print_, finding, when)
         if count:
             db.execute(
-                "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + 1",
+                "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE "
+                "SET incidents = counter.incidents + 1",
                 (key, int(when // DAY)),
             )
             _count_job(db, key, finding, diagnosis, when)
@@ -90,7 +90,7 @@ class Clusters:
         with self._db.write() as db:
             return rekeying.rekey(db, self.engine, actor=actor, dry_run=dry_run)
 
-    def _new_key(self, db: sqlite3.Connection, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
+    def _new_key(self, db: Transaction, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
         placed = self._place(db, print_) if print_.anchored else None
         if placed is not None and placed.how in ("nested", "taught"):
             cluster, why = placed.cluster, f"joined automatically: {_explain(placed)}"
@@ -104,11 +104,11 @@ class Clusters:
         if placed is not None and placed.joins:
             cluster_links.link_clusters(db, cluster, placed.joins, key)
 
-    def _place(self, db: sqlite3.Connection, print_: Fingerprint) -> Assignment | None:
+    def _place(self, db: Transaction, print_: Fingerprint) -> Assignment | None:
         """Place the fingerprint among those with the same guard; None when there are none."""
         rows = db.execute(
             "SELECT key, guard, headline, cluster, why FROM cluster_key"
-            " WHERE guard = ? AND version = ? AND anchored ORDER BY key",
+            " WHERE guard = ? AND version = ? AND anchored = 1 ORDER BY key",
             (print_.guard, print_.version),
         ).fetchall()
         if not rows:
@@ -200,7 +200,7 @@ class Clusters:
         marks = ", ".join("?" * len(states))
         rows = self._db.read(
             f"SELECT {', '.join('k.' + name for name in _KEYS.split(', '))}, k.cluster FROM cluster_key k "
-            f"JOIN cluster c ON c.id = k.cluster WHERE c.state IN ({marks}) AND k.anchored ORDER BY k.key",
+            f"JOIN cluster c ON c.id = k.cluster WHERE c.state IN ({marks}) AND k.anchored = 1 ORDER BY k.key",
             states,
         )
         return [(fingerprint_from_row(row), row["cluster"]) for row in rows]
@@ -211,14 +211,14 @@ class Clusters:
         Raises OptionError when a package for `similarity` is not installed.
         """
         cluster = self.find_id(reference)
-        query = f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored ORDER BY created_at, key"
+        query = f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? AND anchored = 1 ORDER BY created_at, key"
         mine = self._db.read(query, (cluster,))
         guards = sorted({row["guard"] for row in mine})
         marks, states = ", ".join("?" * len(guards)), ", ".join("?" * len(STANDING))
         rows = self._db.read(
             f"SELECT {', '.join('k.' + name for name in _KEYS.split(', '))}, k.cluster FROM cluster_key k "
             f"JOIN cluster c ON c.id = k.cluster WHERE k.guard IN ({marks}) AND c.state IN ({states}) "
-            "AND k.cluster <> ? AND k.anchored ORDER BY k.key",
+            "AND k.cluster <> ? AND k.anchored = 1 ORDER BY k.key",
             (*guards, *STANDING, cluster),
         )
         rejected = self._rejected_clusters(cluster)
@@ -259,13 +259,14 @@ class Clusters:
         return tuple(map(fingerprint_from_row, rows))
 
 
-def _count_job(db: sqlite3.Connection, key: str, finding: Finding, diagnosis: Diagnosis, when: float) -> None:
+def _count_job(db: Transaction, key: str, finding: Finding, diagnosis: Diagnosis, when: float) -> None:
     """Count the job once per path, and widen the ranks and times of the fingerprint."""
     at = finding.first_time if finding.first_time is not None and 0 < finding.first_time < when + DAY else when
     db.execute(
-        "UPDATE cluster_key SET jobs = jobs + (last_path IS NOT :path), last_path = :path, ranks = max(ranks, "
-        ":ranks), first_seen = min(coalesce(first_seen, :at), :at), last_seen = max(coalesce(last_seen, :at), :at) "
-        "WHERE key = :key",
+        "UPDATE cluster_key SET jobs = jobs + CASE WHEN last_path = :path THEN 0 ELSE 1 END, last_path = :path, "
+        "ranks = CASE WHEN ranks > :ranks THEN ranks ELSE :ranks END, "
+        "first_seen = CASE WHEN first_seen < :at THEN first_seen ELSE :at END, "
+        "last_seen = CASE WHEN last_seen > :at THEN last_seen ELSE :at END WHERE key = :key",
         {"path": codec.without_surrogates(diagnosis.job.path), "ranks": len(finding.ranks), "at": at, "key": key},
     )
 
@@ -297,7 +298,7 @@ def fingerprint_from_row(row: Any) -> Fingerprint:
     )
 
 
-def mint_id(db: sqlite3.Connection, reference: str | None, key: str) -> str:
+def mint_id(db: Transaction, reference: str | None, key: str) -> str:
     """Return a new cluster id: the one in the diagnosis, else one from the key, as short as possible."""
     digits = hashlib.sha256(key.encode()).hexdigest()
     tried = [reference] if reference is not None and _ID.fullmatch(reference) else []
@@ -307,9 +308,11 @@ def mint_id(db: sqlite3.Connection, reference: str | None, key: str) -> str:
     raise AssertionError("two keys with the same hash")
 
 
-def _store_exemplar(db: sqlite3.Connection, key: str, incident: str, finding: Finding) -> None:
+def _store_exemplar(db: Transaction, key: str, incident: str, finding: Finding) -> None:
     """Store the first examples of each fingerprint, with all facts that a signature or later rules need."""
-    stored = db.execute("SELECT count(*), sum(incident = ?) FROM exemplar WHERE key = ?", (incident, key)).fetchone()
+    stored = db.execute(
+        "SELECT count(*), count(*) FILTER (WHERE incident = ?) FROM exemplar WHERE key = ?", (incident, key)
+    ).fetchone()
     if stored[0] < rekeying.EXEMPLARS and not stored[1]:
         facts = json.dumps([codec.to_json(fact) for fact in finding.evidence], ensure_ascii=True)
         db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, stored[0], incident, facts))

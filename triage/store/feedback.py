@@ -9,8 +9,8 @@ from triage.base.errors import OptionError
 from triage.evidence.redact import redact
 from triage.model.store import Feedback
 from triage.store import audit
-from triage.store.connection import Connections
 from triage.store.incidents import Incidents, feedback_from_row
+from triage.store.interface import Connections
 
 
 class FeedbackLog:
@@ -41,21 +41,20 @@ class FeedbackLog:
                 (num,),
             ).fetchone()
             when = time.time()
-            done = db.execute(
+            (number,) = db.execute(
                 "INSERT INTO feedback (incident, at, actor, verdict, because, signature, said) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
                 (num, when, actor, verdict, because, signature, row["said"]),
-            )
-            assert done.lastrowid is not None
+            ).fetchone()
             details = {"because": because, "signature": signature, "said": row["said"]}
             audit.write_entry(db, when, actor, f"feedback {verdict}", row["id"], details)
-        return Feedback(done.lastrowid, row["id"], when, actor, verdict, because, signature, row["said"])
+        return Feedback(number, row["id"], when, actor, verdict, because, signature, row["said"])
 
     def list_feedback(
         self, *, verdict: str | None = None, signature: str | None = None, limit: int = 1000
     ) -> list[Feedback]:
         """Return the feedback, the latest first; `signature` is the diagnosed or the right one."""
-        clauses, arguments = ["1"], []
+        clauses, arguments = ["TRUE"], []
         if verdict is not None:
             clauses.append("f.verdict = ?")
             arguments.append(verdict)
@@ -72,7 +71,7 @@ class FeedbackLog:
     def counts(self) -> list[tuple[str, int, int]]:
         """Return (diagnosed cause, number of agree, number of wrong), the most often wrong first."""
         rows = self._db.read(
-            "SELECT coalesce(said, '') AS said, sum(verdict = 'agree') AS agree, sum(verdict = 'wrong') AS wrong "
-            "FROM feedback GROUP BY 1 ORDER BY wrong DESC, agree DESC, said"
+            "SELECT coalesce(said, '') AS said, count(*) FILTER (WHERE verdict = 'agree') AS agree, "
+            "count(*) FILTER (WHERE verdict = 'wrong') AS wrong FROM feedback GROUP BY 1 ORDER BY 3 DESC, 2 DESC, 1"
         )
         return [(row["said"], row["agree"], row["wrong"]) for row in rows]

@@ -17,10 +17,11 @@ BODY = 2000  # characters of log text of one incident
 FACT = 400  # characters of one fact
 _TERM = lazy_re(r"\w+", re.UNICODE)
 MOST_WORDS = 24
+RANKED = 2000  # of more hits than this, only the newest are ranked
 
 
-def write_page(db: sqlite3.Connection, num: int, identifier: str, diagnosis: Diagnosis, keys: Iterable[str]) -> None:
-    """Write the indexed text of an incident, in place of its old one."""
+def page_of(identifier: str, diagnosis: Diagnosis, keys: Iterable[str]) -> tuple[str, str, str]:
+    """Return (title, words, body), the indexed text of an incident."""
     root, job = diagnosis.root_cause, diagnosis.job
     signatures = dict.fromkeys(
         finding.signature for finding in diagnosis.findings if finding.signature and finding.role != "noise"
@@ -36,15 +37,10 @@ def write_page(db: sqlite3.Connection, num: int, identifier: str, diagnosis: Dia
         *list(job.hosts)[:64],
         *(f"{k} {v}" for k, v in job.versions.items()),
     ]
-    db.execute("DELETE FROM page WHERE num = ?", (num,))
-    db.execute(
-        "INSERT INTO page (num, title, words, body) VALUES (?, ?, ?, ?)",
-        (
-            num,
-            codec.without_surrogates(root.title if root else diagnosis.verdict),
-            codec.without_surrogates(" ".join(names)),
-            codec.without_surrogates(_body(diagnosis)),
-        ),
+    return (
+        codec.without_surrogates(root.title if root else diagnosis.verdict),
+        codec.without_surrogates(" ".join(names)),
+        codec.without_surrogates(_body(diagnosis)),
     )
 
 
@@ -59,9 +55,25 @@ def _body(diagnosis: Diagnosis) -> str:
 def fts_query(text: str, *, any_word: bool = False, last_is_open: bool = True) -> str | None:
     """Return an FTS5 query for what a person typed; None when it has no words.
 
-    Each word is quoted, so that none is an operator. Words in double quotes stay together. The last word may be the
-    beginning of one (`allre` finds all_reduce).
+    Each word is quoted, so that none is an operator. The last word may be the beginning of one (`allre` finds
+    all_reduce).
     """
+    parts = split_query(text)
+    if not parts:
+        return None
+    quoted = [f'"{part}"' for part in parts]
+    if last_is_open and may_continue(text):
+        quoted[-1] += "*"
+    return (" OR " if any_word else " ").join(quoted)
+
+
+def may_continue(text: str) -> bool:
+    """Whether the last word of what a person typed may be the beginning of one."""
+    return not text.endswith(('"', " "))
+
+
+def split_query(text: str) -> list[str]:
+    """Return the words of what a person typed; those in double quotes stay together."""
     parts: list[str] = []
     for number, piece in enumerate(text.replace("\0", " ").split('"')):
         terms = _TERM.findall(piece)
@@ -69,13 +81,7 @@ def fts_query(text: str, *, any_word: bool = False, last_is_open: bool = True) -
             parts.append(" ".join(terms))
         elif not number % 2:
             parts += [" ".join(_TERM.findall(part)) for part in piece.split() if _TERM.search(part)]
-    parts = parts[:MOST_WORDS]
-    if not parts:
-        return None
-    quoted = [f'"{part}"' for part in parts]
-    if last_is_open and not text.endswith(('"', " ")):
-        quoted[-1] += "*"
-    return (" OR " if any_word else " ").join(quoted)
+    return parts[:MOST_WORDS]
 
 
 class TextIndex:

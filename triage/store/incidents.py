@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import sqlite3
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from triage.evidence.redact import count_redactions, redact_all
 from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
 from triage.store import audit, codec, fts_index
 from triage.store.clusters import Clusters
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Row, Transaction
 from triage.store.verdict_changes import Occasion, current_cause, record_change
 
 EARLIEST = 946_684_800.0  # 2000: an earlier time is from a clock that was never set
@@ -165,12 +164,12 @@ class Incidents:
 
     def _write(
         self,
-        db: sqlite3.Connection,
+        db: Transaction,
         identifier: str,
         diagnosis: Diagnosis,
         digest: str,
         occasion: Occasion,
-        known: sqlite3.Row | None,
+        known: Row | None,
     ) -> int:
         when = occasion.at
         before = current_cause(db, known["num"]) if known is not None else None
@@ -183,11 +182,15 @@ class Incidents:
         _write_job(db, diagnosis)
         root_key = next((keys.get(place) for place, item in enumerate(placed) if item.root), None)
         num = _write_incident(db, identifier, diagnosis, digest, when, known, root_key)
-        db.execute("INSERT OR REPLACE INTO report VALUES (?, ?)", (num, codec.encode_diagnosis(diagnosis)))
+        db.execute(
+            "INSERT INTO report VALUES (?, ?) ON CONFLICT (num) DO UPDATE SET body = excluded.body",
+            (num, codec.encode_diagnosis(diagnosis)),
+        )
         _write_findings(db, num, enumerate(placed), keys)
         _write_details(db, num, diagnosis)
         _write_warnings(db, num, diagnosis)
-        fts_index.write_page(db, num, identifier, diagnosis, [key for key in keys.values() if key])
+        page = fts_index.page_of(identifier, diagnosis, [key for key in keys.values() if key])
+        self._db.dialect.text.write_page(db, num, *page)
         if before is not None:
             record_change(db, num, identifier, before, current_cause(db, num), occasion)
         return num
@@ -238,7 +241,7 @@ def change_from_row(row: Any) -> DiagnosisChange:
     )
 
 
-def choose_id(db: sqlite3.Connection, job: str) -> str:
+def choose_id(db: Transaction, job: str) -> str:
     """Return an id for the incident of a new job: the first digits of the job's id that no other incident has."""
     digits = job.removeprefix("j-")
     for count in range(ID_DIGITS, len(digits), 4):
@@ -248,7 +251,7 @@ def choose_id(db: sqlite3.Connection, job: str) -> str:
     return f"i-{digits}"
 
 
-def _write_job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
+def _write_job(db: Transaction, diagnosis: Diagnosis) -> None:
     job = diagnosis.job
     db.execute(
         "INSERT INTO job VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE "
@@ -267,12 +270,12 @@ def _write_job(db: sqlite3.Connection, diagnosis: Diagnosis) -> None:
 
 
 def _write_incident(
-    db: sqlite3.Connection,
+    db: Transaction,
     identifier: str,
     diagnosis: Diagnosis,
     digest: str,
     when: float,
-    known: sqlite3.Row | None,
+    known: Row | None,
     key: str | None,
 ) -> int:
     values = {**incident_values(diagnosis, when), "key": key, "digest": digest}
@@ -283,11 +286,11 @@ def _write_incident(
             db.execute(f"DELETE FROM {table} WHERE incident = ?", (known["num"],))
         return int(known["num"])
     values |= {"id": identifier, "stored_at": when, "seen_at": when, "seen": 1}
-    done = db.execute(
-        f"INSERT INTO incident ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)})", values
-    )
-    assert done.lastrowid is not None
-    return done.lastrowid
+    (num,) = db.execute(
+        f"INSERT INTO incident ({', '.join(values)}) VALUES ({', '.join(':' + name for name in values)}) RETURNING num",
+        values,
+    ).fetchone()
+    return int(num)
 
 
 def _title_without_root(diagnosis: Diagnosis) -> str:
@@ -314,7 +317,7 @@ def incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
     }
 
 
-def write_parts(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, key: str | None) -> None:
+def write_parts(db: Transaction, num: int, diagnosis: Diagnosis, key: str | None) -> None:
     """Write what follows from a diagnosis alone beside its incident: the job and the rows of all parts.
 
     `key` is the fingerprint of the root cause. Unknown findings beside it are left out: their fingerprints are decided
@@ -329,7 +332,7 @@ def write_parts(db: sqlite3.Connection, num: int, diagnosis: Diagnosis, key: str
 
 
 def _write_findings(
-    db: sqlite3.Connection,
+    db: Transaction,
     num: int,
     placed: Iterable[tuple[int, codec.PlacedFinding]],
     keys: Mapping[int, str | None],
@@ -345,7 +348,7 @@ def _write_findings(
         )
 
 
-def _write_details(db: sqlite3.Connection, num: int, diagnosis: Diagnosis) -> None:
+def _write_details(db: Transaction, num: int, diagnosis: Diagnosis) -> None:
     """Write the tables around the findings: attempts, blamed ranks, hosts, redactions."""
     root = diagnosis.root_cause
     db.executemany(
@@ -371,7 +374,7 @@ def _write_details(db: sqlite3.Connection, num: int, diagnosis: Diagnosis) -> No
     )
 
 
-def _write_warnings(db: sqlite3.Connection, num: int, diagnosis: Diagnosis) -> None:
+def _write_warnings(db: Transaction, num: int, diagnosis: Diagnosis) -> None:
     rows = [
         (
             *(num, place, item.code),

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sqlite3
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
-from triage.base.errors import StoreError
-from triage.store import migrations
-from triage.store.connection import Connections
+from triage.base.errors import OptionError, StoreError
 from triage.store.incidents import Incidents
+from triage.store.interface import Connections
+from triage.store.sqlite import SqliteConnections
 
 BATCH = 500
 PROGRESS_STEPS = 10_000  # of SQLite's virtual machine, some milliseconds
@@ -27,7 +26,18 @@ class PruneResult:
 
 
 def check_store(connections: Connections) -> list[str]:
-    """Return the problems of the file: its pages, references, full-text index and rows; none when it is sound."""
+    """Return the problems of the store: of the file, and of its rows; none when it is sound."""
+    problems = _check_file(connections) if isinstance(connections, SqliteConnections) else []
+    try:
+        for sql, problem in _RULES:
+            problems += [f"incident {row[0]}: {problem}" for row in connections.read(sql)]
+    except StoreError as error:
+        problems += [] if problems and isinstance(connections, SqliteConnections) else [error.message]
+    return problems
+
+
+def _check_file(connections: SqliteConnections) -> list[str]:
+    """Return the problems of the pages, references and full-text index of a file."""
     problems: list[str] = []
     try:
         db = connections.get()
@@ -41,8 +51,6 @@ def check_store(connections: Connections) -> list[str]:
                 db.execute("INSERT INTO page_fts (page_fts, rank) VALUES ('integrity-check', 1)")
             except sqlite3.DatabaseError as error:
                 problems.append(f"the full-text index is wrong ({error}); `triage db vacuum` rebuilds it")
-        for sql, problem in _RULES:
-            problems += [f"incident {row[0]}: {problem}" for row in db.execute(sql)]
     except sqlite3.DatabaseError as error:
         problems.append(f"damaged: {error}")
     except StoreError as error:
@@ -53,8 +61,11 @@ def check_store(connections: Connections) -> list[str]:
 def check_pages(connections: Connections, seconds: float) -> list[str] | None:
     """Return the problems of the pages, as SQLite's quick check lists them; None if it was stopped after `seconds`.
 
-    Indexes are not compared with their tables, and texts are not read: `check_store` does all of that.
+    Indexes are not compared with their tables, and texts are not read: `check_store` does all of that. PostgreSQL
+    checks its pages itself.
     """
+    if not isinstance(connections, SqliteConnections):
+        return []
     deadline = time.monotonic() + seconds
     try:
         db = connections.get()
@@ -80,7 +91,7 @@ _RULES = (
     ("SELECT id FROM incident i WHERE NOT EXISTS (SELECT 1 FROM report WHERE num = i.num)", "its report is missing"),
     (
         "SELECT id FROM incident i WHERE verdict IN ('known', 'unknown') AND NOT EXISTS (SELECT 1 FROM finding f "
-        "WHERE f.incident = i.num AND f.root)",
+        "WHERE f.incident = i.num AND f.root = 1)",
         "it has no root cause",
     ),
     (
@@ -96,11 +107,22 @@ _RULES = (
 
 
 def vacuum(connections: Connections) -> None:
-    """Rebuild the full-text index and free the space of deleted rows. Blocks all writers."""
+    """Rebuild the full-text index of a file and free the space of deleted rows; blocks all writers.
+
+    Raises OptionError for PostgreSQL, which does this by itself.
+    """
+    if not isinstance(connections, SqliteConnections):
+        hint = "its autovacuum frees the space; a superuser may run VACUUM FULL, and `--older-than` deletes incidents"
+        raise OptionError("PostgreSQL needs no `triage db vacuum`", hint=hint)
     connections.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     with connections.translate_errors():
         connections.get().execute("VACUUM")
         connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def has_file(connections: Connections) -> bool:
+    """Whether the store is a file, whose space is freed by `vacuum`."""
+    return isinstance(connections, SqliteConnections)
 
 
 def prune(
@@ -115,7 +137,10 @@ def prune(
 
     Incidents with feedback stay, and clusters keep their names, exemplars and counts.
     """
-    before = _file_size(connections)
+    if size is not None and not isinstance(connections, SqliteConnections):
+        hint = "delete by age with --older-than, or give the database a disk of its own"
+        raise OptionError("the space that PostgreSQL takes does not shrink with its rows", hint=hint)
+    before = connections.size_bytes()
     deleted = 0
     when = time.time() if now is None else now
     if days is not None:
@@ -123,13 +148,13 @@ def prune(
     while size is not None and (used := _used_bytes(connections)) > size:
         total = connections.read("SELECT count(*) AS n FROM incident")[0]["n"]
         share = max(1, int(total * min(1.0, 1.1 * (used - size) / used)))
-        removed = _delete_incidents(connections, incidents, "1", (), share)
+        removed = _delete_incidents(connections, incidents, "TRUE", (), share)
         deleted += removed
         if not removed:
             break
-    if deleted:
+    if deleted and isinstance(connections, SqliteConnections):
         vacuum(connections)
-    return PruneResult(deleted, before, _file_size(connections))
+    return PruneResult(deleted, before, connections.size_bytes())
 
 
 def _delete_incidents(
@@ -158,12 +183,8 @@ def _used_bytes(connections: Connections) -> int:
     return int((pages - free) * each)
 
 
-def _file_size(connections: Connections) -> int:
-    return sum(path.stat().st_size for path in (connections.path, Path(f"{connections.path}-wal")) if path.exists())
-
-
 def summarize(connections: Connections) -> dict[str, object]:
     """Return the version, rows and bytes of the store, as `triage db check` shows them."""
     tables = ("incident", "cluster", "feedback", "audit", "outbox")
     counts = {name: connections.read(f"SELECT count(*) AS n FROM {name}")[0]["n"] for name in tables}
-    return {"version": migrations.schema_version(connections.get()), "bytes": _file_size(connections), **counts}
+    return {"version": connections.schema_version(), "bytes": connections.size_bytes(), **counts}

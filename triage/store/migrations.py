@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from triage.base.errors import StoreError
-from triage.store.connection import APPLICATION, Connections, is_network_file
+from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -23,7 +23,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
-def migrate(connections: Connections) -> int:
+def migrate(connections: SqliteConnections) -> int:
     """Apply the missing steps in one transaction; return their number.
 
     Raises StoreError for a file of another program or of a newer version.
@@ -43,11 +43,12 @@ def migrate(connections: Connections) -> int:
     return apply_steps(connections, VERSION)
 
 
-def apply_steps(connections: Connections, version: int) -> int:
+def apply_steps(connections: SqliteConnections, version: int) -> int:
     """Apply the missing steps up to a version in one transaction; return their number."""
     from sqlite_utils import Database
 
-    with connections.write() as connection:  # another process may have migrated it meanwhile
+    connection = connections.get()
+    with connections.write():  # another process may have migrated it meanwhile
         applied = _check_version(connections, connection)
         database = Database(connection, execute_plugins=False)
         for step in STEPS[applied:version]:
@@ -57,7 +58,7 @@ def apply_steps(connections: Connections, version: int) -> int:
     return version - applied
 
 
-def _check_version(connections: Connections, connection: sqlite3.Connection) -> int:
+def _check_version(connections: SqliteConnections, connection: sqlite3.Connection) -> int:
     applied = schema_version(connection)
     path = str(connections.path)
     if applied > VERSION:

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from triage.store.connection import Connections
+from triage.store.interface import Connections
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -145,12 +145,13 @@ class Notifications:
 
     def may_be_visible(self, message: int) -> bool:
         """Whether any part of a message may be visible."""
-        return self._db.read_one("SELECT 1 FROM told_part WHERE told = ? AND tried LIMIT 1", (message,)) is not None
+        return self._db.read_one("SELECT 1 FROM told_part WHERE told = ? AND tried = 1 LIMIT 1", (message,)) is not None
 
     def save_part(self, message: int, name: str, part: NotificationPart) -> None:
         """Save the state of a part."""
         self._db.execute(
-            "INSERT OR REPLACE INTO told_part VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO told_part VALUES (?, ?, ?, ?, ?) ON CONFLICT (told, name) DO UPDATE "
+            "SET tried = excluded.tried, ref = excluded.ref, digest = excluded.digest",
             (message, name, part.tried, part.ref, part.digest),
         )
 
@@ -179,7 +180,11 @@ class Notifications:
 
     def mute(self, kind: str, place: str, cause: str, until: float, actor: str) -> None:
         """Send nothing about a cause at a place until a time."""
-        self._db.execute("INSERT OR REPLACE INTO mute VALUES (?, ?, ?, ?, ?)", (kind, place, cause, until, actor))
+        self._db.execute(
+            "INSERT INTO mute VALUES (?, ?, ?, ?, ?) ON CONFLICT (kind, place, cause) DO UPDATE "
+            "SET until = excluded.until, actor = excluded.actor",
+            (kind, place, cause, until, actor),
+        )
 
     def get_mute(self, kind: str, place: str, cause: str, now: float) -> tuple[float, str] | None:
         """Return until when a cause is muted at a place and by whom, or None."""

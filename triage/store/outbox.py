@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 # What ends later than this from now was written while the clock was wrong. A lease may be doubled by the difference of
 # two hosts' clocks; a post waits at most for the end of quiet hours or as long as a server asks for.
@@ -37,7 +36,7 @@ class Post:
     error: str | None = None
 
 
-def put(db: sqlite3.Connection, kind: str, subject: str, once: str, payload: Mapping[str, Any], when: float) -> bool:
+def put(db: Transaction, kind: str, subject: str, once: str, payload: Mapping[str, Any], when: float) -> bool:
     """Write a post within an open transaction; return False when one with the same `once` exists."""
     done = db.execute(
         "INSERT INTO outbox (at, kind, subject, once, payload, state, next_at) VALUES (?, ?, ?, ?, ?, 'waiting', ?) "
@@ -70,17 +69,11 @@ class Outbox:
                 "SELECT id, next_at FROM outbox WHERE state = 'waiting' AND kind = ? AND subject = ?", (kind, subject)
             ).fetchone()
             if waiting is not None:
-                db.execute("UPDATE outbox SET next_at = min(next_at, ?) WHERE id = ?", (at, waiting["id"]))
+                db.execute("UPDATE outbox SET next_at = ? WHERE id = ? AND next_at > ?", (at, waiting["id"], at))
                 return False
-            put(
-                db,
-                kind,
-                subject,
-                f"{kind}:{subject}:{secrets.token_hex(12)}",
-                payload,
-                time.time() if now is None else now,
-            )
-            db.execute("UPDATE outbox SET next_at = ? WHERE id = last_insert_rowid()", (at,))
+            once = f"{kind}:{subject}:{secrets.token_hex(12)}"
+            put(db, kind, subject, once, payload, time.time() if now is None else now)
+            db.execute("UPDATE outbox SET next_at = ? WHERE once = ?", (at, once))
         return True
 
     def take(self, seconds: float, *, kinds: tuple[str, ...] = (), now: float | None = None) -> Post | None:

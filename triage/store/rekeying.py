@@ -7,7 +7,6 @@ The stored examples get keys by the new rules beside their old ones, and conflic
 from __future__ import annotations
 
 import json
-import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from triage.clusters.upgrade import Example, Upgrade, rekey_examples
 from triage.model import Evidence, Finding, Fingerprint
 from triage.store import audit, cluster_links
 from triage.store.cluster_engine import ClusterEngine
+from triage.store.interface import Row, Transaction
 
 SETTING = "normaliser"
 EXEMPLARS = 5  # stored for each fingerprint
@@ -39,12 +39,12 @@ class RekeyResult:
     divergences: tuple[str, ...] = ()
 
 
-def is_due(db: sqlite3.Connection, engine: ClusterEngine) -> bool:
+def is_due(db: Transaction, engine: ClusterEngine) -> bool:
     """Whether the clusters have older rules than the engine; an empty store has none."""
     return stored_version(db) < engine.version
 
 
-def stored_version(db: sqlite3.Connection) -> int:
+def stored_version(db: Transaction) -> int:
     """Return the version of the rules of all fingerprints in the store; 0 where there are none."""
     row = db.execute("SELECT value FROM setting WHERE key = ?", (SETTING,)).fetchone()
     if row is not None:
@@ -53,7 +53,7 @@ def stored_version(db: sqlite3.Connection) -> int:
 
 
 def rekey(
-    db: sqlite3.Connection, engine: ClusterEngine, *, actor: str = cluster_links.PROGRAM_ACTOR, dry_run: bool = False
+    db: Transaction, engine: ClusterEngine, *, actor: str = cluster_links.PROGRAM_ACTOR, dry_run: bool = False
 ) -> RekeyResult:
     """Give every stored example a key by the engine's rules, within an open transaction."""
     before = stored_version(db)
@@ -74,7 +74,10 @@ def rekey(
     )
     if not dry_run:
         _write_keys(db, added, examples)
-        db.execute("INSERT OR REPLACE INTO setting VALUES (?, ?)", (SETTING, str(engine.version)))
+        db.execute(
+            "INSERT INTO setting VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+            (SETTING, str(engine.version)),
+        )
         if added:
             details: dict[str, object] = {"from": before, "to": engine.version, "added": len(added)}
             details |= {"collisions": result.collisions, "divergences": result.divergences}
@@ -83,9 +86,9 @@ def rekey(
 
 
 def _write_keys(
-    db: sqlite3.Connection,
+    db: Transaction,
     added: Mapping[str, tuple[str, Fingerprint, str]],
-    examples: Sequence[tuple[Example, sqlite3.Row]],
+    examples: Sequence[tuple[Example, Row]],
 ) -> None:
     """Write the new keys and their examples; `added` has (cluster, fingerprint, old key) by key."""
     when = time.time()
@@ -96,7 +99,7 @@ def _write_keys(
             db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, place, row["incident"], row["facts"]))
 
 
-def _examples(db: sqlite3.Connection, engine: ClusterEngine) -> Iterator[tuple[Example, sqlite3.Row]]:
+def _examples(db: Transaction, engine: ClusterEngine) -> Iterator[tuple[Example, Row]]:
     rows = db.execute(
         "SELECT e.key, e.incident, e.facts, k.cluster, k.headline FROM exemplar e "
         "JOIN cluster_key k ON k.key = e.key ORDER BY e.key, e.place"
@@ -124,13 +127,13 @@ def _finding(facts: tuple[Evidence, ...], headline: str, cluster: str) -> Findin
     return Finding(None, title, "unknown", "cause", "error", 0.0, cluster=cluster, evidence=facts)
 
 
-def _oldest_first(db: sqlite3.Connection, upgrade: Upgrade) -> list[tuple[str, Fingerprint, str]]:
+def _oldest_first(db: Transaction, upgrade: Upgrade) -> list[tuple[str, Fingerprint, str]]:
     """Return the new keys, sorted by the age of their clusters: a key of several goes to the oldest."""
     age = {row["id"]: (row["created_at"], row["id"]) for row in db.execute("SELECT id, created_at FROM cluster")}
     return sorted(upgrade.keys, key=lambda item: (age[item[0]], item[1].key))
 
 
-def _add(db: sqlite3.Connection, key: str, cluster: str, print_: Fingerprint, old: str, when: float) -> None:
+def _add(db: Transaction, key: str, cluster: str, print_: Fingerprint, old: str, when: float) -> None:
     why = db.execute("SELECT why FROM cluster_key WHERE key = ?", (old,)).fetchone()["why"]
     by_person = f"{why}; " if cluster_links.read_actor(why) else ""
     why = f"{by_person}new key of {old} by version {print_.version} of the rules"
@@ -142,7 +145,7 @@ def _add(db: sqlite3.Connection, key: str, cluster: str, print_: Fingerprint, ol
     )
 
 
-def _collisions(db: sqlite3.Connection, upgrade: Upgrade) -> Iterator[str]:
+def _collisions(db: Transaction, upgrade: Upgrade) -> Iterator[str]:
     for key, clusters in upgrade.collisions:
         apart = db.execute(
             "SELECT 1 FROM apart a JOIN cluster_key m ON m.key = a.one JOIN cluster_key o ON o.key = a.other "

@@ -18,8 +18,8 @@ from triage.model import Diagnosis, Evidence, Finding, Inconclusive
 from triage.ranks.file_names import find_root
 from triage.ranks.identity import JobMap
 from triage.store import codec
-from triage.store.connection import Connections
 from triage.store.incidents import Incidents
+from triage.store.interface import Connections
 
 BATCH = 200
 

@@ -9,12 +9,11 @@ from typing import Any
 from triage.base.errors import OptionError
 from triage.clusters.model import NearestCluster
 from triage.model.store import Incident
-from triage.store import fts_index
-from triage.store.connection import Connections
+from triage.store.fts_index import RANKED
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident_from_row
+from triage.store.interface import Connections, Dialect
 from triage.store.stats_cache import StatsCache
 
-RANKED = 2000  # of more hits than this, only the newest are ranked
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
 MONDAY = 4 * 86_400  # the epoch was a Thursday
@@ -95,13 +94,13 @@ class Search:
 
         `after` is the cursor of the last incident of the page before.
         """
-        where, arguments = _where_clause(filter_)
+        where, arguments = _where_clause(filter_, self._db.dialect)
         if after is not None:
             at, num = _parse_cursor(after)
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
         # The index gives incidents by time until the page is full; otherwise SQLite would find all of them and sort.
-        by = "" if filter_.verdict or filter_.domain or self._has_few_incidents(filter_) else "INDEXED BY incident_at"
+        by = "" if filter_.verdict or filter_.domain or self._has_few_incidents(filter_) else self._db.dialect.by_time
         rows = self._db.read(
             f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC "
             f"LIMIT ?) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
@@ -114,7 +113,7 @@ class Search:
         """Whether the filter is for a host with few incidents, so that starting from these is faster."""
         if filter_.host is None:
             return False
-        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?)"
+        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?) AS few"
         row = self._db.read_one(query, (filter_.host, RANKED))
         return row is not None and row["n"] < RANKED
 
@@ -127,7 +126,7 @@ class Search:
         return self._stats_cache.get(("count", filter_), lambda: self._count(filter_))
 
     def _count(self, filter_: Filter) -> int:
-        where, arguments = _where_clause(filter_)
+        where, arguments = _where_clause(filter_, self._db.dialect)
         return int(self._db.read(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)[0]["n"])
 
     def get_latest(self) -> tuple[float, int]:
@@ -140,7 +139,7 @@ class Search:
         return self._stats_cache.get(("facets", filter_, limit), lambda: self._facets(filter_, limit))
 
     def _facets(self, filter_: Filter, limit: int) -> dict[str, tuple[StatsRow, ...]]:
-        where, arguments = _where_clause(filter_)
+        where, arguments = _where_clause(filter_, self._db.dialect)
 
         def counted(sql: str) -> tuple[StatsRow, ...]:
             rows = self._db.read(f"{sql} ORDER BY count DESC, name LIMIT ?", (*arguments, limit))
@@ -157,8 +156,8 @@ class Search:
             "GROUP BY 1) SELECT k.cluster AS name, sum(n) AS count FROM keyed "
             "JOIN cluster_key k ON k.key = keyed.key GROUP BY 1"
         )
-        among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
-        hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1"
+        among = "" if where == "TRUE" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
+        hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed = 1 {among} GROUP BY 1"
         by_column = {name: by(name) for name in ("verdict", "domain", "signature")}
         return {**by_column, "cluster": counted(clusters), "host": counted(hosts)}
 
@@ -166,21 +165,11 @@ class Search:
         """Return incidents with all words, best first; else, with `some`, with some of them. Any input is safe."""
         # A prefix search for the last word is slow, so it comes only after whole words gave too few hits.
         for any_word, last_is_open in ((False, False), (False, True), (True, True))[: 3 if some else 2]:
-            query = fts_index.fts_query(text, any_word=any_word, last_is_open=last_is_open)
-            if query is None:
-                return []
-            rows = self._db.read(
-                f"""
-                WITH newest AS (
-                    SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :query ORDER BY rowid DESC LIMIT {RANKED}
-                ),
-                best AS (SELECT rowid, rank FROM newest ORDER BY rank, rowid DESC LIMIT :limit)
-                SELECT {COLUMNS}, snippet(page_fts, 2, char(2), char(3), '…', 16) AS snippet
-                FROM best JOIN page_fts ON page_fts.rowid = best.rowid JOIN {_FROM_NUM.format("best.rowid")}
-                WHERE page_fts MATCH :query ORDER BY best.rank, best.rowid DESC
-                """,
-                {"query": query, "limit": limit},
+            rows = self._db.dialect.text.find(
+                self._db, COLUMNS, _FROM_NUM, text, limit, any_word=any_word, last_is_open=last_is_open
             )
+            if rows is None:
+                return []
             if rows and (last_is_open or len(rows) == limit):
                 return [SearchHit(incident_from_row(row), row["snippet"]) for row in rows]
         return []
@@ -232,7 +221,7 @@ class Search:
 
     def _find_same_cause(self, where: str, value: str, num: int, why: str, limit: int) -> list[SimilarIncident]:
         on_same_host = (
-            "SELECT incident FROM host WHERE blamed AND name IN (SELECT name FROM host WHERE blamed "
+            "SELECT incident FROM host WHERE blamed = 1 AND name IN (SELECT name FROM host WHERE blamed = 1 "
             "AND incident = :num)"
         )
         rows = self._db.read(
@@ -269,7 +258,7 @@ class Search:
         return self._stats_cache.get(("sums", filter_, limit), lambda: self._sums(filter_, limit))
 
     def _sums(self, filter_: Filter, limit: int) -> IncidentStats:
-        where, arguments = _where_clause(filter_)
+        where, arguments = _where_clause(filter_, self._db.dialect)
 
         def grouped(name: str, more: str = "", order: str = "count DESC, name") -> tuple[StatsRow, ...]:
             rows = self._db.read(
@@ -286,7 +275,7 @@ class Search:
             signatures=self._cause_rows(where, arguments, limit),
             hosts=self._repeated_hosts(where, arguments, limit),
             devices=tuple(self._with_times(item, "i.device = ?", item.name) for item in devices),
-            weeks=grouped(f"CAST((i.at - {MONDAY}) / {WEEK} AS INTEGER)", "GROUP BY 1", "name DESC"),
+            weeks=grouped(self._db.dialect.whole.format(f"(i.at - {MONDAY}) / {WEEK}"), "GROUP BY 1", "name DESC"),
         )
 
     def _cause_rows(self, where: str, arguments: list[Any], limit: int) -> tuple[StatsRow, ...]:
@@ -313,13 +302,13 @@ class Search:
 
     def _repeated_hosts(self, where: str, arguments: list[Any], limit: int) -> tuple[StatsRow, ...]:
         """Return the hosts with more than one incident."""
-        among = "" if where == "1" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
+        among = "" if where == "TRUE" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
         rows = self._db.read(
-            f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed {among} GROUP BY 1 HAVING count(*) > 1 "
+            f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed = 1 {among} GROUP BY 1 HAVING count(*) > 1 "
             "ORDER BY 2 DESC, 1 LIMIT ?",
             (*arguments, limit),
         )
-        of = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed)"
+        of = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1)"
         return tuple(self._with_times(StatsRow(row["name"], row["count"], 0.0, 0.0), of, row["name"]) for row in rows)
 
     def _with_times(self, item: StatsRow, where: str, value: str) -> StatsRow:
@@ -344,21 +333,22 @@ _CONDITIONS = {
 }
 
 
-def _where_clause(filter_: Filter) -> tuple[str, list[Any]]:
+def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
     """Return the condition for a filter and its arguments."""
     values = {name: getattr(filter_, name) for name in _CONDITIONS}
-    clauses = ["1", *(_CONDITIONS[name] for name, value in values.items() if value is not None)]
+    clauses = ["TRUE", *(_CONDITIONS[name] for name, value in values.items() if value is not None)]
     arguments: list[Any] = [value for value in values.values() if value is not None]
     if filter_.job is not None:
-        jobs = "SELECT id FROM job WHERE path LIKE ? ESCAPE '!' OR name LIKE ? ESCAPE '!'"
+        like = f"{dialect.like} ? ESCAPE '!'"
+        jobs = f"SELECT id FROM job WHERE path {like} OR name {like}"
         clauses.append(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))")
         arguments += 2 * [_like_pattern(filter_.job)]
     if filter_.wrong:
         clauses.append("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if filter_.text is not None:
-        query = fts_index.fts_query(filter_.text)
-        clauses.append("i.num IN (SELECT rowid FROM page_fts WHERE page_fts MATCH ?)" if query else "0")
-        arguments += [query] if query else []
+        condition, queries = dialect.text.condition(filter_.text)
+        clauses.append(condition)
+        arguments += queries
     return " AND ".join(clauses), arguments
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 import time
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +38,22 @@ class ServiceData:
         """Return what changes with every commit of another connection; while it stays, nothing has changed."""
         return self._db.data_version()
 
-    def save_origin(
-        self, db: sqlite3.Connection, incident: str, actor: str, place: Mapping[str, Any], when: float
-    ) -> None:
+    def save_origin(self, db: Transaction, incident: str, actor: str, place: Mapping[str, Any], when: float) -> None:
         """Save where the files of an incident came from, within an open transaction; the last one counts."""
-        query = "INSERT OR REPLACE INTO origin SELECT num, ?, ?, ? FROM incident WHERE id = ?"
-        db.execute(query, (when, actor, json.dumps(place), incident))
+        db.execute(
+            "INSERT INTO origin (incident, at, actor, place) SELECT num, CAST(? AS DOUBLE PRECISION), ?, ? "
+            "FROM incident WHERE id = ? ON CONFLICT (incident) DO UPDATE SET at = excluded.at, "
+            "actor = excluded.actor, place = excluded.place",
+            (when, actor, json.dumps(place), incident),
+        )
 
-    def save_document(self, db: sqlite3.Connection, incident: str, kind: str, document: Mapping[str, Any]) -> None:
+    def save_document(self, db: Transaction, incident: str, kind: str, document: Mapping[str, Any]) -> None:
         """Save a document of an incident (flight matrix, environment), within an open transaction."""
         body = zlib.compress(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
         db.execute(
-            "INSERT OR REPLACE INTO document SELECT num, ?, ? FROM incident WHERE id = ?", (kind, body, incident)
+            "INSERT INTO document (incident, kind, body) SELECT num, ?, ? FROM incident WHERE id = ? "
+            "ON CONFLICT (incident, kind) DO UPDATE SET body = excluded.body",
+            (kind, body, incident),
         )
 
     def get_document(self, num: int, kind: str) -> dict[str, Any] | None:
@@ -63,18 +66,18 @@ class ServiceData:
         """Save a complete upload, or that it is used again."""
         when = time.time() if now is None else now
         query = "INSERT INTO upload VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO UPDATE SET used_at = excluded.used_at"
-        self._db.execute(query, (digest, size, when, when))
+        self._db.execute(query, (digest, size, when, when), serial=False)
 
     def get_upload(self, digest: str) -> Upload | None:
         """Return a complete upload, or None."""
         row = self._db.read_one("SELECT * FROM upload WHERE digest = ?", (digest,))
-        return Upload(**dict(row)) if row is not None else None
+        return Upload(*(row[name] for name in Upload.__dataclass_fields__)) if row is not None else None
 
     def list_old_uploads(self, before: float) -> list[str]:
         """Return the digests of uploads that were not used since `before` and that no task needs."""
         rows = self._db.read(
             "SELECT digest FROM upload u WHERE used_at < ? AND NOT EXISTS (SELECT 1 FROM task "
-            "WHERE state IN ('queued', 'running') AND instr(payload, u.digest))",
+            "WHERE state IN ('queued', 'running') AND instr(payload, u.digest) > 0)",
             (before,),
         )
         return [row["digest"] for row in rows]
@@ -91,15 +94,22 @@ class ServiceData:
         if stored is not None:
             return bytes.fromhex(stored["value"])
         with self._db.write() as db:
-            db.execute("INSERT OR IGNORE INTO secret VALUES (?, ?)", (name, secrets.token_hex(32)))
+            db.execute("INSERT INTO secret VALUES (?, ?) ON CONFLICT DO NOTHING", (name, secrets.token_hex(32)))
             row = db.execute("SELECT value FROM secret WHERE name = ?", (name,)).fetchone()
         return bytes.fromhex(row["value"])
 
     def end_session(self, identifier: str, until: float) -> None:
         """Record that a session was ended, until it would have expired."""
         with self._db.write() as db:
-            db.execute("DELETE FROM secret WHERE name LIKE 'ended %' AND CAST(value AS REAL) < ?", (time.time(),))
-            db.execute("INSERT OR REPLACE INTO secret VALUES (?, ?)", (f"ended {identifier}", str(until)))
+            db.execute(
+                "DELETE FROM secret WHERE CASE WHEN name LIKE 'ended %' THEN CAST(value AS DOUBLE PRECISION) < ? "
+                "ELSE FALSE END",
+                (time.time(),),
+            )
+            db.execute(
+                "INSERT INTO secret VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+                (f"ended {identifier}", str(until)),
+            )
 
     def is_session_ended(self, identifier: str) -> bool:
         """Whether a session was ended."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from triage.store.connection import Connections
+from triage.store.interface import Connections
 from triage.store.service_data import ServiceData
 
 CHEAP = 0.05

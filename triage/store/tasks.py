@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any, Literal
 
 from triage.base.errors import NotFoundError
 from triage.store import audit
-from triage.store.connection import Connections
+from triage.store.interface import Connections, Transaction
 
 State = Literal["queued", "running", "done", "failed", "cancelled"]
 ENDED: tuple[State, ...] = ("done", "failed", "cancelled")
@@ -109,11 +108,11 @@ class Tasks:
         when = time.time() if now is None else now
         if self._db.read_one("SELECT 1 FROM task WHERE state = 'queued' AND due_at <= ? LIMIT 1", (when,)) is None:
             return None  # no write transaction while no task waits
-        with self._db.write() as db:
+        with self._db.write(serial=False) as db:
             row = db.execute(
                 "UPDATE task SET state = 'running', owner = ?, attempts = attempts + 1, started_at = ?, beat_at = "
                 "?, progress = NULL WHERE id = (SELECT id FROM task WHERE state = 'queued' AND due_at <= ? "
-                "ORDER BY created_at, id LIMIT 1) RETURNING *",
+                f"ORDER BY created_at, id LIMIT 1 {self._db.dialect.skip_locked}) RETURNING *",
                 (owner, when, when, when),
             ).fetchone()
         return _task(row) if row is not None else None
@@ -121,7 +120,7 @@ class Tasks:
     def beat(self, task: Task, progress: Mapping[str, Any] | None = None, *, now: float | None = None) -> bool:
         """Send a heartbeat; return False when the task must stop: it is cancelled or has another owner."""
         progress_json = None if progress is None else json.dumps(progress)
-        with self._db.write() as db:
+        with self._db.write(serial=False) as db:
             row = db.execute(
                 "UPDATE task SET beat_at = ?, progress = coalesce(?, progress) WHERE id = ? AND state = 'running' "
                 "AND owner = ? AND attempts = ? RETURNING cancel",
@@ -131,7 +130,7 @@ class Tasks:
 
     def end(
         self,
-        db: sqlite3.Connection,
+        db: Transaction,
         task: Task,
         state: State,
         *,
@@ -169,7 +168,12 @@ class Tasks:
             "UPDATE task SET state = 'queued', attempts = attempts - 1, owner = NULL, progress = NULL "
             "WHERE id = ? AND state = 'running' AND owner = ? AND attempts = ?",
             (task.id, task.owner, task.attempts),
+            serial=False,
         )
+
+    def wait(self, seconds: float) -> None:
+        """Return when a task may wait for a worker, at the latest after so many seconds."""
+        self._db.wait_for_change("task", seconds)
 
     def requeue_orphans(self, stale: float, *, now: float | None = None) -> list[str]:
         """Queue tasks again whose process is gone; after too many attempts they fail. Returns their ids.

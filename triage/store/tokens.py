@@ -19,7 +19,7 @@ from typing import Any
 from triage.base.errors import NotFoundError, OptionError
 from triage.base.lazy_re import lazy_re
 from triage.store import audit
-from triage.store.connection import Connections
+from triage.store.interface import Connections
 
 PREFIX = "trg_"
 ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
@@ -83,15 +83,15 @@ class Tokens:
         with self._db.write() as db:
             if db.execute("SELECT 1 FROM token WHERE name = ? AND revoked_at IS NULL", (name,)).fetchone():
                 raise OptionError(f"there is a token called {name!r}", hint="revoke it first, or choose another name")
-            done = db.execute(
-                "INSERT INTO token (name, prefix, hash, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?)",
+            (number,) = db.execute(
+                "INSERT INTO token (name, prefix, hash, scopes, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?) "
+                "RETURNING id",
                 (name, secret[:PREFIX_LENGTH], _hash(secret), scopes_json, when, expires_at),
-            )
+            ).fetchone()
             audit.write_entry(
                 db, when, actor, "token create", name, {"scopes": json.loads(scopes_json), "expires_at": expires_at}
             )
-        assert done.lastrowid is not None
-        return secret, self._get(done.lastrowid)
+        return secret, self._get(number)
 
     def verify(self, secret: str, *, now: float | None = None) -> Token | None:
         """Return the token of a secret if it may be used; its last use is stored to the minute."""
@@ -103,7 +103,7 @@ class Tokens:
         if token is None or not token.is_valid(when):
             return None
         if self._db.writable and (token.used_at is None or when - token.used_at > USED_EVERY):
-            self._db.execute("UPDATE token SET used_at = ? WHERE id = ?", (when, token.id))
+            self._db.execute("UPDATE token SET used_at = ? WHERE id = ?", (when, token.id), serial=False)
         return token
 
     def get(self, number: int) -> Token | None:

@@ -7,16 +7,16 @@ setting. A second import changes nothing, and existing rows stay.
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from triage.base.errors import InputError
 from triage.evidence.redact import redact
 from triage.store import codec
-from triage.store.connection import Connections
 from triage.store.incidents import choose_id
+from triage.store.interface import Connections, Cursor, TextSearch, Transaction
 
 FORMAT = "triage.store/1"
 # Tables whose rows are exported unchanged, each after the tables that it refers to.
@@ -25,7 +25,7 @@ _AFTER = ("feedback", "history")
 _PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
 _HINT = "give a file that `triage db export` wrote, by this version or an older one"
 _MINE = {"num", "incident"}
-_BAD_LINE = (ValueError, KeyError, TypeError, AttributeError, sqlite3.IntegrityError, sqlite3.OperationalError)
+_BAD_LINE = (ValueError, KeyError, TypeError, AttributeError)
 
 
 def export_lines(connections: Connections, lost: list[str] | None = None) -> Iterator[str]:
@@ -34,25 +34,22 @@ def export_lines(connections: Connections, lost: list[str] | None = None) -> Ite
     The last line lists what cannot be read of a damaged store: after what is in `lost`, which grows.
     """
     lost = [] if lost is None else lost
-    db = connections.get()
-    with connections.translate_errors():
-        db.execute("BEGIN")
-    try:
+    damage = connections.damage_errors
+    unreadable: tuple[type[Exception], ...] = (*damage, zlib.error, ValueError)
+    with connections.snapshot() as db:
         yield _line({"type": "head", "format": FORMAT})
         for table in _PLAIN:
-            yield from _rows(db, f"SELECT * FROM {table}", table, lost)
-        for num, identifier in _numbers(db, lost):
+            yield from _rows(db, f"SELECT * FROM {table}", table, lost, damage)
+        for num, identifier in _numbers(db, lost, damage):
             try:
                 yield _line(_incident(db, num))
-            except (sqlite3.DatabaseError, zlib.error, ValueError) as error:
+            except unreadable as error:
                 lost.append(f"incident {identifier}: {error}")
         for table in _AFTER:
             query = f"SELECT t.*, i.id AS of, i.job AS of_job FROM {table} t JOIN incident i ON i.num = t.incident"
-            yield from _rows(db, f"{query} ORDER BY t.id", table, lost)
-        yield from _rows(db, "SELECT * FROM audit ORDER BY id", "audit", lost)
+            yield from _rows(db, f"{query} ORDER BY t.id", table, lost, damage)
+        yield from _rows(db, "SELECT * FROM audit ORDER BY id", "audit", lost, damage)
         yield _line({"type": "end", "lost": lost})
-    finally:
-        db.execute("ROLLBACK")
 
 
 def import_lines(connections: Connections, lines: Iterable[str], *, name: str = "the file") -> dict[str, int]:
@@ -60,6 +57,11 @@ def import_lines(connections: Connections, lines: Iterable[str], *, name: str = 
 
     Raises InputError for other files.
     """
+    readers: dict[str, Callable[[Transaction, dict[str, Any]], int]] = {
+        **_READERS,
+        "incident": partial(_import_incident, connections.dialect.text),
+    }
+    bad_line: tuple[type[Exception], ...] = (*_BAD_LINE, *connections.bad_value_errors)
     added: dict[str, int] = {}
     redirects: list[tuple[str, str]] = []  # a merged cluster may stand before the one that it was merged into
     with connections.write() as db:
@@ -72,8 +74,8 @@ def import_lines(connections: Connections, lines: Iterable[str], *, name: str = 
                 if number == 1 and (kind != "head" or item.get("format") != FORMAT):
                     raise ValueError(f"the first line is not a head of the format {FORMAT}")
                 redirect = item.pop("redirect", None) if kind == "cluster" else None
-                new = _READERS[kind](db, item) if kind in _READERS else 0
-            except _BAD_LINE as error:
+                new = readers[kind](db, item) if kind in readers else 0
+            except bad_line as error:
                 message = f"this is not an export of a store: {error!r}"
                 raise InputError(message, hint=_HINT, path=name, line=number) from None
             if new and redirect is not None:
@@ -82,7 +84,7 @@ def import_lines(connections: Connections, lines: Iterable[str], *, name: str = 
                 added[kind] = added.get(kind, 0) + new
         try:
             db.executemany("UPDATE cluster SET redirect = ? WHERE id = ?", redirects)
-        except sqlite3.IntegrityError:
+        except connections.bad_value_errors:
             raise InputError("a merged cluster points to one that the export lacks", hint=_HINT, path=name) from None
     return added
 
@@ -106,23 +108,23 @@ def _redact_texts_in(value: Any) -> Any:
     return redact(value) if isinstance(value, str) else value
 
 
-def _rows(db: sqlite3.Connection, sql: str, kind: str, lost: list[str]) -> Iterator[str]:
+def _rows(db: Transaction, sql: str, kind: str, lost: list[str], damage: tuple[type[Exception], ...]) -> Iterator[str]:
     try:
         for row in db.execute(sql):
             yield _line({"type": kind, **dict(row)})
-    except sqlite3.DatabaseError as error:
+    except damage as error:
         lost.append(f"{kind}: {error}")
 
 
-def _numbers(db: sqlite3.Connection, lost: list[str]) -> list[tuple[int, str]]:
+def _numbers(db: Transaction, lost: list[str], damage: tuple[type[Exception], ...]) -> list[tuple[int, str]]:
     try:
         return [(row["num"], row["id"]) for row in db.execute("SELECT num, id FROM incident ORDER BY num")]
-    except sqlite3.DatabaseError as error:
+    except damage as error:
         lost.append(f"the list of incidents: {error}")
         return []
 
 
-def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
+def _incident(db: Transaction, num: int) -> dict[str, Any]:
     row = dict(db.execute("SELECT * FROM incident WHERE num = ?", (num,)).fetchone())
     report = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()
     if report is None:
@@ -140,43 +142,42 @@ def _incident(db: sqlite3.Connection, num: int) -> dict[str, Any]:
     return item
 
 
-def _insert(db: sqlite3.Connection, table: str, item: dict[str, Any], *, ignore: bool = False) -> sqlite3.Cursor:
+def _insert(db: Transaction, table: str, item: dict[str, Any], end: str = "") -> Cursor:
     _known_columns(db, table, item)
-    verb = "INSERT OR IGNORE" if ignore else "INSERT"
     return db.execute(
-        f"{verb} INTO {table} ({', '.join(item)}) VALUES ({', '.join(':' + name for name in item)})", item
+        f"INSERT INTO {table} ({', '.join(item)}) VALUES ({', '.join(':' + name for name in item)}) {end}", item
     )
 
 
-def _known_columns(db: sqlite3.Connection, table: str, item: Iterable[str]) -> None:
+def _known_columns(db: Transaction, table: str, item: Iterable[str]) -> None:
     """Raise ValueError for names that are not columns, since they become part of a statement."""
-    unknown = set(item) - {row["name"] for row in db.execute(f"PRAGMA table_info({table})")}
+    unknown = set(item) - {column[0] for column in db.execute(f"SELECT * FROM {table} LIMIT 0").description}
     if unknown:
         raise ValueError(f"{table} has no column {sorted(unknown)[0]}")
 
 
-def _plain(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
-    return lambda db, item: max(_insert(db, table, item, ignore=True).rowcount, 0)
+def _plain(table: str) -> Callable[[Transaction, dict[str, Any]], int]:
+    return lambda db, item: max(_insert(db, table, item, "ON CONFLICT DO NOTHING").rowcount, 0)
 
 
-def _import_incident(db: sqlite3.Connection, item: dict[str, Any]) -> int:
+def _import_incident(text: TextSearch, db: Transaction, item: dict[str, Any]) -> int:
     if db.execute("SELECT 1 FROM incident WHERE job = ?", (item["job"],)).fetchone() is not None:
         return 0
     if db.execute("SELECT 1 FROM incident WHERE id = ?", (item["id"],)).fetchone() is not None:
         item["id"] = choose_id(db, item["job"])  # another job of this store has the same first digits
     parts = {part: item.pop(part) for part in _PARTS}
     page, body = item.pop("page"), item.pop("body")
-    num = _insert(db, "incident", item).lastrowid
+    (num,) = _insert(db, "incident", item, "RETURNING num").fetchone()
     _insert(db, "report", {"num": num, "body": codec.encode_document(body)})
     for part, rows in parts.items():
         for row in rows:
             _insert(db, part, {**row, "incident": num})
-    _insert(db, "page", {**page, "num": num})
+    text.write_page(db, num, page["title"], page["words"], page["body"])
     return 1
 
 
-def _import_related(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]], int]:
-    def take(db: sqlite3.Connection, item: dict[str, Any]) -> int:
+def _import_related(table: str) -> Callable[[Transaction, dict[str, Any]], int]:
+    def take(db: Transaction, item: dict[str, Any]) -> int:
         row = db.execute(
             "SELECT num FROM incident WHERE job = :of_job OR (:of_job IS NULL AND id = :of)",
             {"of": item.pop("of"), "of_job": item.pop("of_job", None)},  # exports of older versions have no of_job
@@ -185,7 +186,7 @@ def _import_related(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]]
         if row is None:
             return 0
         _known_columns(db, table, item)
-        same = " AND ".join(f"{name} IS :{name}" for name in item)
+        same = " AND ".join(f"({name} = :{name} OR ({name} IS NULL AND :{name} IS NULL))" for name in item)
         if db.execute(
             f"SELECT 1 FROM {table} WHERE incident = :incident AND {same}", {**item, "incident": row["num"]}
         ).fetchone():
@@ -196,7 +197,7 @@ def _import_related(table: str) -> Callable[[sqlite3.Connection, dict[str, Any]]
     return take
 
 
-def _import_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
+def _import_audit(db: Transaction, item: dict[str, Any]) -> int:
     """Import an audit entry without its undo state: actions of another store cannot be undone here."""
     item = {name: item[name] for name in ("at", "actor", "action", "subject", "details")}
     if db.execute(
@@ -207,9 +208,8 @@ def _import_audit(db: sqlite3.Connection, item: dict[str, Any]) -> int:
     return 1
 
 
-_READERS: dict[str, Callable[[sqlite3.Connection, dict[str, Any]], int]] = {
+_READERS: dict[str, Callable[[Transaction, dict[str, Any]], int]] = {
     **{table: _plain(table) for table in _PLAIN},
-    "incident": _import_incident,
     **{table: _import_related(table) for table in _AFTER},
     "audit": _import_audit,
 }

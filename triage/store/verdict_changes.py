@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sqlite3
 from dataclasses import dataclass
 
 from triage.store import audit, outbox
+from triage.store.interface import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class StoredCause:
         return self.cause if self.cause == self.verdict else f"{self.verdict} {self.cause}"
 
 
-def current_cause(db: sqlite3.Connection, num: int) -> StoredCause:
+def current_cause(db: Transaction, num: int) -> StoredCause:
     """Return the current root cause of an incident, and the versions that it comes from."""
     row = db.execute(
         "SELECT i.verdict, i.signature, k.cluster, i.catalog_version, i.tool_version FROM incident i LEFT "
@@ -44,7 +44,7 @@ def current_cause(db: sqlite3.Connection, num: int) -> StoredCause:
 
 
 def record_change(
-    db: sqlite3.Connection, num: int, identifier: str, before: StoredCause, after: StoredCause, occasion: Occasion
+    db: Transaction, num: int, identifier: str, before: StoredCause, after: StoredCause, occasion: Occasion
 ) -> None:
     """Record a changed verdict or root cause: in the audit log, in the history, and as a post for those who got it."""
     if (before.verdict, before.cause) == (after.verdict, after.cause):
@@ -59,9 +59,10 @@ def record_change(
     audit.write_entry(db, occasion.at, occasion.actor, "change verdict", identifier, details)
     if before.cause == after.cause:
         return
-    done = db.execute(
-        "INSERT INTO history (incident, at, reason, old, new, old_catalog, new_catalog) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    (number,) = db.execute(
+        "INSERT INTO history (incident, at, reason, old, new, old_catalog, new_catalog) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING id",
         (num, occasion.at, occasion.reason, before.cause, after.cause, before.catalog, after.catalog),
-    )
+    ).fetchone()
     payload = {"incident": identifier, "old": before.cause, "new": after.cause, "reason": occasion.reason}
-    outbox.put(db, "changed", identifier, f"changed:{identifier}:{done.lastrowid}", payload, occasion.at)
+    outbox.put(db, "changed", identifier, f"changed:{identifier}:{number}", payload, occasion.at)

@@ -21,6 +21,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 import triage
+from triage.base.errors import StoreError
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.model import AuditEntry, Cluster, Diagnosis, Incident
@@ -153,12 +154,15 @@ class Freshness:
 
 def _freshness(state: ServiceState) -> Freshness:
     """Return what the foot shows, from the store at most every few seconds."""
-    key, now = str(state.store.connections.path), time.monotonic()
+    key, now = str(state.store.connections.location), time.monotonic()
     with _freshness_lock:
         cached = _freshness_cache.get(key)
     if cached is not None and now - cached[0] < FRESHNESS_SECONDS:
         return cached[1]
-    ingested_at, count = state.store.search.get_latest()
+    try:
+        ingested_at, count = state.store.search.get_latest()
+    except StoreError:  # the page says more about it; its foot may be old
+        return cached[1] if cached is not None else Freshness(0.0, 0, "", 0)
     catalog = state.catalog()
     freshness = Freshness(ingested_at, count, catalog.version, len(catalog.signatures))
     with _freshness_lock:

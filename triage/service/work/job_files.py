@@ -19,7 +19,7 @@ from triage.base.lazy_re import lazy_re
 from triage.service.errors import ServiceError
 from triage.settings import Settings
 from triage.settings.sections import Source
-from triage.store.location import store_path
+from triage.store.location import DatabaseUrl, data_directory, store_location
 
 SHA256 = lazy_re(r"[0-9a-f]{64}")
 JOB_NAME = lazy_re(r"[A-Za-z0-9_][A-Za-z0-9_.@:+=-]{0,199}")
@@ -28,12 +28,12 @@ _MAX_NAME = 120
 
 
 def upload_directory(settings: Settings) -> Path:
-    """Return the directory of uploads: as set, else `uploads` next to the store."""
+    """Return the directory of uploads: as set, else `uploads` next to the store, or in the user's data directory."""
     if settings.tasks.uploads is not None:
         return settings.tasks.uploads
-    path = store_path(settings.store.path)
-    assert path is not None
-    return path.parent / "uploads"
+    location = store_location(settings.store.path)
+    assert location is not None
+    return (data_directory() if isinstance(location, DatabaseUrl) else location.parent) / "uploads"
 
 
 def make_upload_directories(root: Path) -> None:
@@ -129,7 +129,9 @@ def _link_upload(root: Path, item: Mapping[str, Any], directory: Path) -> str:
         os.link(blob_path(root, item["digest"]), directory / name)
     except FileNotFoundError:
         raise ServiceError(
-            404, "the upload was deleted", hint="uploads are deleted after tasks.keep_days; send it again"
+            404,
+            "the upload was deleted",
+            hint="uploads are deleted after tasks.keep_days; send it again. Several nodes must share tasks.uploads",
         ) from None
     return name
 

@@ -22,7 +22,7 @@ from triage.settings import Settings
 from triage.store import Store
 from triage.store.tasks import Task
 
-IDLE_SECONDS = 0.25
+IDLE_SECONDS = 1.0  # between two looks for work, if the store does not say when there is some
 CLEANUP_SECONDS = 60.0
 DAY = 86_400.0
 KEEP_TASKS_SECONDS = 30 * DAY
@@ -49,7 +49,7 @@ class Worker:
         analysis.warm_up()
         while not self._is_stopping and os.getppid() == parent:
             if not may_write() or not self.do_next_task():
-                time.sleep(IDLE_SECONDS)
+                self._store.tasks.wait(IDLE_SECONDS)
 
     def do_next_task(self) -> bool:
         """Do one task. Returns False if none is waiting."""

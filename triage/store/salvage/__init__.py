@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 
 from triage.store import transfer
-from triage.store.connection import Connections
 from triage.store.salvage.recovery import recover_rows
 from triage.store.salvage.report import SalvageReport
+from triage.store.sqlite import SqliteConnections
 
 __all__ = ["SalvageReport", "salvage_lines"]
 
@@ -23,7 +23,7 @@ def salvage_lines(path: Path, report: SalvageReport) -> Iterator[str]:
     """
     with (
         tempfile.TemporaryDirectory(prefix="triage-salvage-") as directory,
-        closing(Connections(Path(directory) / "salvaged.db")) as connections,
+        closing(SqliteConnections(Path(directory) / "salvaged.db")) as connections,
     ):
         with connections.translate_errors():
             recover_rows(path, connections, report)

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from triage.store import migrations
-from triage.store.connection import Connections
 from triage.store.salvage import repair
 from triage.store.salvage.btree import DamagedPageError, is_btree_page
 from triage.store.salvage.page_file import PageFile
 from triage.store.salvage.page_walk import DamagedPage, PageWalk, Tree
 from triage.store.salvage.report import SalvageReport
 from triage.store.salvage.shapes import read_shapes
+from triage.store.sqlite import SqliteConnections
 
 TABLES = (
     *("setting", "incident", "report", *repair.DERIVED, "history", "feedback"),
@@ -26,7 +26,7 @@ TABLES = (
 )
 
 
-def recover_rows(path: Path, connections: Connections, report: SalvageReport) -> None:
+def recover_rows(path: Path, connections: SqliteConnections, report: SalvageReport) -> None:
     """Copy the rows of a damaged store into an empty store. Raises StoreError if the file cannot be opened."""
     with PageFile(path, is_btree_page) as file:
         version = file.user_version()
@@ -50,7 +50,7 @@ def recover_rows(path: Path, connections: Connections, report: SalvageReport) ->
     report.rows |= {name: db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in TABLES}
 
 
-def _create_tables(connections: Connections, version: int | None) -> None:
+def _create_tables(connections: SqliteConnections, version: int | None) -> None:
     """Create the tables as the damaged store has them, in a file that nobody needs after a crash."""
     db = connections.get()
     for pragma in ("journal_mode = MEMORY", "synchronous = OFF", "foreign_keys = OFF"):

@@ -9,6 +9,7 @@ from contextlib import closing
 from triage.model import Diagnosis
 from triage.store import codec, fts_index, incidents
 from triage.store.salvage.report import SalvageReport
+from triage.store.sqlite_text import SqliteText
 
 # Written from the diagnosis alone, which the report has, too.
 DERIVED = ("job", "attempt", "finding", "blamed_rank", "host", "warning", "redacted", "page")
@@ -58,7 +59,8 @@ def _derive_rows(db: sqlite3.Connection, report: SalvageReport) -> None:
             incidents.write_parts(scratch, num, diagnosis, key)
             _add_missing_rows(db, scratch)
             keys = db.execute("SELECT key FROM finding WHERE incident = ? AND key NOTNULL ORDER BY place", (num,))
-            fts_index.write_page(scratch, num, identifier, diagnosis, [row[0] for row in keys])
+            page = fts_index.page_of(identifier, diagnosis, [row[0] for row in keys])
+            SqliteText().write_page(scratch, num, *page)
             _add_missing_rows(db, scratch)
 
 

@@ -1,4 +1,4 @@
-"""triage.store.connection"""
+"""triage.store.sqlite"""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import pytest
 
 from tests.store.factories import known_diagnosis
 from triage.base.errors import OptionError, StoreError
-from triage.store import Store, store_path
+from triage.store import Store, store_location
+
+pytestmark = pytest.mark.sqlite_only
 
 
 def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
@@ -24,17 +26,17 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
 
 def test_path_of_the_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The option, the variable and the data directory apply in this order; a directory means a file in it."""
-    assert store_path() is None
-    assert store_path(tmp_path) == tmp_path / "triage.db"
+    assert store_location() is None
+    assert store_location(tmp_path) == tmp_path / "triage.db"
     monkeypatch.setenv("TRIAGE_STORE", str(tmp_path / "x.db"))
-    assert store_path() == tmp_path / "x.db"
-    assert store_path("y.db") == Path("y.db")
+    assert store_location() == tmp_path / "x.db"
+    assert store_location("y.db") == Path("y.db")
     monkeypatch.setenv("TRIAGE_STORE", "")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert store_path() == tmp_path / "triage" / "triage.db"
+    assert store_location() == tmp_path / "triage" / "triage.db"
     monkeypatch.delenv("XDG_DATA_HOME")
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert store_path() == Path("/home/somebody/.local/share/triage/triage.db")
+    assert store_location() == Path("/home/somebody/.local/share/triage/triage.db")
 
 
 def test_off_means_no_store() -> None:
@@ -136,7 +138,7 @@ def test_a_read_only_store(tmp_path: Path) -> None:
 
 def test_a_busy_store_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error after too long a wait says that another process has locked the store."""
-    monkeypatch.setattr("triage.store.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("triage.store.sqlite.BUSY_SECONDS", 0.05)
     path = tmp_path / "triage.db"
     with (
         Store.open(path) as one,

@@ -1,4 +1,4 @@
-"""Connections to the store's file, one per thread, and the one way to write: BEGIN IMMEDIATE, all or nothing.
+"""Connections to a file of SQLite, one per thread, and the one way to write: BEGIN IMMEDIATE, all or nothing.
 
 The standard library's sqlite3 reads and writes, because an ingest must be fast. sqlite-utils, which takes a tenth of a
 second to import, only creates and migrates the tables.
@@ -9,26 +9,41 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from triage.base.errors import StoreError
+from triage.store.interface import Dialect, Row, Transaction, Values
+from triage.store.sqlite_text import SqliteText
 from triage.store.store_errors import OTHER_FILE, explain_error, explain_read_only
 
 BUSY_SECONDS = 30.0
+POLL_SECONDS = 0.25
 APPLICATION = 0x74726961  # "tria": marks our files among those of other programs
 _SHARED = ("nfs", "nfs4", "cifs", "smb3", "lustre", "gpfs", "beegfs", "ceph", "fuse.sshfs", "9p")
 
-Row = sqlite3.Row
+DIALECT = Dialect(
+    name="sqlite",
+    like="LIKE",
+    by_time="INDEXED BY incident_at",
+    skip_locked="",
+    whole="CAST({} AS INTEGER)",
+    defer_references="PRAGMA defer_foreign_keys = ON",
+    text=SqliteText(),
+)
 
 
-class Connections:
+class SqliteConnections:
     """The store's file, with one connection per thread. `read` and `write` work in every thread.
 
     With `read_only` nothing is written, also where the file could be.
     """
+
+    dialect = DIALECT
+    bad_value_errors: tuple[type[Exception], ...] = (sqlite3.IntegrityError, sqlite3.OperationalError)
+    damage_errors: tuple[type[Exception], ...] = (sqlite3.DatabaseError,)
 
     def __init__(self, path: Path, *, create: bool = True, read_only: bool = False) -> None:
         self.path = path
@@ -46,6 +61,11 @@ class Connections:
                 path=str(path),
             )
 
+    @property
+    def location(self) -> Path:
+        """The file."""
+        return self.path
+
     def get(self) -> sqlite3.Connection:
         """Return this thread's connection, opened at its first use."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
@@ -59,21 +79,21 @@ class Connections:
                 self._all.append(connection)
         return connection
 
-    def read(self, sql: str, arguments: Sequence[Any] | dict[str, Any] = ()) -> list[Row]:
+    def read(self, sql: str, values: Values = ()) -> list[Row]:
         """Return all rows of a query."""
         with self.translate_errors():
-            return self.get().execute(sql, arguments).fetchall()
+            return self.get().execute(sql, values).fetchall()
 
-    def read_one(self, sql: str, arguments: Sequence[Any] | dict[str, Any] = ()) -> Row | None:
+    def read_one(self, sql: str, values: Values = ()) -> Row | None:
         """Return the first row of a query, or None."""
-        rows = self.read(sql, arguments)
+        rows = self.read(sql, values)
         return rows[0] if rows else None
 
     @contextmanager
-    def write(self) -> Iterator[sqlite3.Connection]:
+    def write(self, *, serial: bool = True) -> Iterator[Transaction]:
         """Open the only kind of write transaction: all is stored at the end of the block, nothing if it raises.
 
-        A block inside a block belongs to the outer one.
+        A block inside a block belongs to the outer one. All are serial: a file has one writer at a time.
         """
         connection = self.get()
         if connection.in_transaction:
@@ -91,16 +111,43 @@ class Connections:
                     connection.execute("ROLLBACK")
                 raise
 
-    def execute(self, sql: str, arguments: Sequence[Any] = ()) -> int:
+    def execute(self, sql: str, values: Values = (), *, serial: bool = True) -> int:
         """Execute one statement in a write transaction; return the number of rows that it changed."""
-        with self.write() as db:
-            return db.execute(sql, arguments).rowcount
+        with self.write(serial=serial) as db:
+            return db.execute(sql, values).rowcount
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Transaction]:
+        """Open a transaction that reads one state of the store, however long it takes."""
+        connection = self.get()
+        with self.translate_errors():
+            connection.execute("BEGIN")
+        try:
+            yield connection
+        finally:
+            connection.execute("ROLLBACK")
 
     def data_version(self) -> tuple[object, ...]:
         """Return what changes with every commit of another connection than this thread's."""
         with self.translate_errors():
             count = self.get().execute("PRAGMA data_version").fetchone()[0]
         return self._local.state, count
+
+    def schema_version(self) -> int:
+        """Return how many steps of the migration were applied."""
+        with self.translate_errors():
+            return int(self.get().execute("PRAGMA user_version").fetchone()[0])
+
+    def size_bytes(self) -> int:
+        """Return the bytes of the file and of its log."""
+        return sum(path.stat().st_size for path in (self.path, Path(f"{self.path}-wal")) if path.exists())
+
+    def wait_for_change(self, table: str, seconds: float) -> None:
+        """Sleep: a file tells nobody that it has changed, so whoever waits looks again soon."""
+        time.sleep(min(seconds, POLL_SECONDS))
+
+    def after_copy(self, db: Transaction) -> None:
+        """Do nothing: SQLite's next number follows the highest one."""
 
     def close(self) -> None:
         """Close the connections of all threads."""
