@@ -61,7 +61,7 @@ def session() -> str:
     quicker = min(
         (triage.ingest(SAMPLE) for _ in range(2)), key=lambda diagnosis: diagnosis.stats.seconds
     )  # the first compiles the catalog
-    return f"$ triage ingest {SAMPLE}\n" + _shorten(text.render(quicker, width=100), LINES_OF_A_SECTION)
+    return f"$ triage ingest {SAMPLE}\n" + _shorten(text.render(quicker, width=100, verbose=False), LINES_OF_A_SECTION)
 
 
 def _shorten(output: str, most: int) -> str:

@@ -60,7 +60,7 @@ def test_typer_reads_the_same(tokens: list[str]) -> None:
         ("ingest - --no-store", {"paths": ["-"], "no_store": True}),
         ("ingest a -f json -o out", {"paths": ["a"], "format": "json", "output": Path("out")}),
         ("ingest a -o - --fail-on any", {"paths": ["a"], "output": Path("-"), "fail_on": "any"}),
-        ("ingest a --store s --color never", {"paths": ["a"], "store": Path("s"), "color": "never"}),
+        ("ingest a --store s --color never", {"paths": ["a"], "store": "s", "color": "never"}),
         ("ingest a -f json --format text", {"paths": ["a"], "format": "text"}),
     ],
 )

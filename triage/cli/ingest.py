@@ -26,6 +26,7 @@ def ingest(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
+    verbose: options.Verbose = False,
     each: options.Each = False,
     again: options.Again = False,
     state: options.EachState = None,

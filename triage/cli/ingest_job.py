@@ -10,6 +10,7 @@ from triage.cli import progress, streams, values
 
 if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
+    from triage.model.store import Recurrence
     from triage.pipeline import Options
 
 EXIT_FAILING = 1
@@ -31,6 +32,7 @@ def ingest_job(
     store: str | None = None,
     no_store: bool = False,
     notify: bool = False,
+    verbose: bool = False,
 ) -> int:
     """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
     import gc
@@ -43,13 +45,15 @@ def ingest_job(
 
     with progress.progress_bar(quiet) as callback:
         diagnosis = pipeline.ingest(paths, pipeline_options, callback)
+    recurrence = None
     if notify:
         from triage.cli.notify import store_and_notify
 
         diagnosis = store_and_notify(diagnosis, store, no_store)
     elif not no_store:
-        diagnosis = store_diagnosis(diagnosis, store)
-    text = render(diagnosis, format, link=link, **streams.text_style(width, color, output))
+        diagnosis, recurrence = store_and_compare(diagnosis, store)
+    style = streams.text_style(width, color, output)
+    text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
     return write_report(diagnosis, text, format, output, link, fail_on)
 
 
@@ -79,7 +83,12 @@ def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_siz
 
 
 def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:
-    """Store the diagnosis and return it with the clusters of the store.
+    """Store the diagnosis and return it with the clusters of the store, or with a warning that it was not stored."""
+    return store_and_compare(diagnosis, store)[0]
+
+
+def store_and_compare(diagnosis: Diagnosis, store: str | None) -> tuple[Diagnosis, Recurrence | None]:
+    """Store the diagnosis; return it with the clusters of the store, and how often its cause ended jobs before.
 
     A store that cannot be used is only a warning, because the diagnosis matters more.
     """
@@ -88,12 +97,14 @@ def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:
     from triage.base.errors import StoreError
     from triage.model.evidence import Warning
     from triage.store import Store, store_location
+    from triage.store.recurrence import find_recurrence
 
     if store_location(store) is None:
-        return diagnosis
+        return diagnosis, None
     try:
         with Store.open(store) as opened:
-            return opened.incidents.add(diagnosis).diagnosis
+            stored = opened.incidents.add(diagnosis)
+            return stored.diagnosis, find_recurrence(opened, stored.id)
     except StoreError as error:
         warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
-        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning))
+        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning)), None

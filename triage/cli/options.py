@@ -201,6 +201,10 @@ SignaturePaths = Annotated[
 SignatureDirectory = Annotated[
     Path, typer.Option("--directory", "-d", metavar="DIR", help="The directory of signatures to write to.")
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Text with details: what else was considered, order of events, references."),
+]
 StoreFile = Annotated[
     str | None,
     typer.Option(

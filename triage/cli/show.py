@@ -27,6 +27,7 @@ def show(
     width: options.Width = None,
     link: options.Link = "",
     store: options.StoreFile = None,
+    verbose: options.Verbose = False,
 ) -> None:
     """Show a stored incident or a saved report, without the logs.
 
@@ -46,15 +47,17 @@ def show(
     style = streams.text_style(width, color, output)
     if not is_incident(report):
         diagnosis = json.read(streams.read_report_text(report), None if report == "-" else report)
-        text = render(diagnosis, format, link=link, **style)
+        text = render(diagnosis, format, link=link, verbose=verbose, **style)
     else:
+        from triage.store.recurrence import find_recurrence
+
         with options.open_store(store) as opened:
-            incident = opened.incidents.get(report)
+            incident, recurrence = opened.incidents.get(report), find_recurrence(opened, report)
         diagnosis = incident.diagnosis
         if format == "json":
             text = incidents.remembered_as_json(incident, diagnosis)
         else:
-            text = render(diagnosis, format, link=link, **style)
+            text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
         if format == "text":
             text += "\n" + incidents.remembered(incident, **style)
     status = write_report(diagnosis, text, format, output, link, fail_on)

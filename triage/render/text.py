@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.model.store import Recurrence
 from triage.render import inconclusive, phrases
-from triage.render.recurrence import describe_recurrence
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
+
+if TYPE_CHECKING:
+    from triage.model.store import Recurrence
 
 __all__ = ["name", "quoted", "render"]
 
@@ -46,7 +48,6 @@ def render(
     Without `verbose` it has no details: what else was considered, the order of events, references.
     """
     page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color), verbose)
-    earlier = [describe_recurrence(recurrence)] if recurrence is not None else []
     details = [
         page.considered(),
         page.timeline(),
@@ -55,7 +56,7 @@ def render(
     considered, timeline, ignored = details if verbose else ([], [], [])
     sections = [
         page.head(),
-        page.section("Seen before", earlier, "bold", "yellow"),
+        page.recurrence(recurrence),
         *page.inconclusive(),
         page.action(),
         page.caused(),
@@ -144,6 +145,14 @@ class _Report:
             self.section(title, [clip(sanitize_line(row), self.width * 2) for row in _listed(rows)])
             for title, rows in inconclusive.sections(self.diagnosis)
         ] + [self.section("What to add", steps, "bold", "green", longest=COPIED)]
+
+    def recurrence(self, recurrence: Recurrence | None) -> list[str]:
+        """Return how often the cause ended jobs before."""
+        if recurrence is None:
+            return []
+        from triage.render.recurrence import describe_recurrence
+
+        return self.section("Seen before", [describe_recurrence(recurrence)], "bold", "yellow")
 
     def action(self) -> list[str]:
         """Return what to do, or what to collect next time."""

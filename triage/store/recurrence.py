@@ -42,8 +42,8 @@ def find_recurrence(store: Store, reference: str) -> Recurrence | None:
         return None
     compared = min(int(counted["total"]), _COMPARED)
     hosts = db.read(
-        "SELECT h.name FROM host h JOIN host own ON own.name = h.name AND own.incident = ? AND own.blamed "
-        f"WHERE h.blamed AND h.incident IN (SELECT i.num FROM incident i WHERE {where} ORDER BY i.at DESC LIMIT ?) "
+        "SELECT h.name FROM host h JOIN host own ON own.name = h.name AND own.incident = ? AND own.blamed = 1 "
+        f"WHERE h.blamed = 1 AND h.incident IN (SELECT i.num FROM incident i WHERE {where} ORDER BY i.at DESC LIMIT ?) "
         "GROUP BY h.name HAVING count(*) = ? ORDER BY h.name",
         (num, *arguments, compared, compared),
     )
