@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from triage.cli.values import ColorChoice, FailingVerdict, Format
 
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--no-store": "no_store"}
+_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--no-store": "no_store", "--exact": "exact"}
 _TEXTS = {"-o": "output", "--output": "output", "--store": "store"}
 _CHOICES = {
     "-f": ("format", get_args(Format)),
