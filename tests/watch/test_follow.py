@@ -12,6 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from triage import evidence, pipeline, sources
 from triage.base.options import Options
+from triage.evidence import extraction
+from triage.model import Diagnosis, Source
+from triage.model.diagnosis import Stats
 from triage.pipeline import earlier_readings, file_states
 from triage.pipeline.intake import Intake, writer_key
 from triage.scan import interface, known_spans, lines, run, spans
@@ -180,3 +183,43 @@ def test_a_follower_starts_behind_what_an_earlier_ingest_has_read(
         results.append((scan, added.hits, added.new_kinds, len(added.files)))
     assert results[0] == results[1]
     assert starts == [[2 * 4096], [0]]
+
+
+def test_a_diagnosis_extracts_only_files_that_changed_since_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that grew, were truncated or are new; the diagnosis is that of a follower that never diagnosed before."""
+    extracted: list[str] = []
+    extract_source = extraction.extract_source
+
+    def record(source: Source, *arguments: object, **named: object) -> object:
+        extracted.append(os.path.basename(source.name))
+        return extract_source(source, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(extraction, "extract_source", record)
+    for name in "abc":
+        (tmp_path / f"{name}.log").write_bytes(b"\n".join(LINES[:4]) + b"\n")
+    lasting = Follower([str(tmp_path)])
+
+    def diagnose(follower: Follower) -> Diagnosis:
+        follower.find_files(0.0)
+        follower.read_new_lines(1.0)
+        diagnosis = pipeline.ingest_growing(follower.paths, follower.scan_results(), follower.options)
+        return replace(diagnosis, stats=Stats())
+
+    def grow() -> None:
+        with (tmp_path / "b.log").open("ab") as file:
+            file.write(LINES[1] + b"\n")
+
+    def cut() -> None:
+        (tmp_path / "c.log").write_bytes(LINES[2] + b"\n" + LINES[3] + b"\n")
+
+    def add() -> None:
+        (tmp_path / "d.log").write_bytes(LINES[1] + b"\n")
+
+    for change, expected in [(list, "abc"), (list, ""), (grow, "b"), (cut, "c"), (add, "d"), (list, "")]:
+        change()
+        extracted.clear()
+        diagnosis = diagnose(lasting)
+        assert extracted == [f"{name}.log" for name in expected]
+        assert diagnosis == diagnose(Follower([str(tmp_path)]))

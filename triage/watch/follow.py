@@ -29,6 +29,7 @@ from triage.scan.literal_matcher import build
 from triage.scan.spans import LineFeeder, find_line_behind
 from triage.sources.interface import source_in_place
 from triage.sources.opened_file import LocalFile
+from triage.watch.last_extractions import LastExtractions
 
 _BUFFER = 1 << 20
 _MAX_TURN = 1 << 23  # bytes read from one file before the next file is read
@@ -104,6 +105,7 @@ class Follower:
         self._generic = frozenset(range(len(evidence.TRIGGERS)))
         self._matcher = build(self._forms, self.options.engine, self.catalog.windows).for_thread()
         self._buffer = bytearray(_BUFFER)
+        self._last_extractions = LastExtractions()
 
     def find_files(self, now: float) -> bool:
         """Look for new and missing files; paths may be missing. Return whether a new file is followed now."""
@@ -174,6 +176,12 @@ class Follower:
             for file in files
         ]
         contexts = {file.name: file.source_head for file in files if file.source_head and not _is_stale(file)}
+        self._last_extractions.forget_changed(
+            {
+                file.path: (file.collector, scan.size, scan.matched, len(scan.tail), contexts.get(file.name))
+                for file, (_, scan) in zip(files, scanned, strict=True)
+            }
+        )
         return ScannedJob(
             self.catalog,
             self.literals,
@@ -181,6 +189,7 @@ class Follower:
             len(files),
             sum(file.position for file in files),
             source_contexts=contexts,
+            readings=self._last_extractions,
         )
 
     def source_head(self, file: FollowedFile) -> SourceContext:
