@@ -35,7 +35,7 @@ sys.exit(main())
 def time_ingest(start: list[str], directory: Path) -> float:
     """Return the wall seconds of an ingest whose interpreter is started with these arguments."""
     begin = time.perf_counter()
-    command = [sys.executable, *start, "ingest", str(directory), "--no-store", "--format", "json"]
+    command = [sys.executable, *start, "ingest", str(directory), "--exact", "--no-store", "--format", "json"]
     result = run(command, stdout=DEVNULL, stderr=DEVNULL, check=False)
     if result.returncode not in (0, 1):
         sys.exit(f"digest: triage ingest ended with {result.returncode}")

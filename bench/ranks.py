@@ -116,7 +116,17 @@ def measure(ranks: int, lines: Lines) -> tuple[float, float]:
     try:
         size = write_logs(directory, ranks, lines)
         start = time.perf_counter()
-        command = [sys.executable, "-m", "triage", "ingest", str(directory), "--format", "json", "--no-store"]
+        command = [
+            sys.executable,
+            "-m",
+            "triage",
+            "ingest",
+            str(directory),
+            "--exact",
+            "--format",
+            "json",
+            "--no-store",
+        ]
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         with PeakMemory(process, 0.2) as memory:
             report = json.load(process.stdout) if process.stdout else {}

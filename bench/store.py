@@ -93,7 +93,10 @@ def main() -> None:
         print(f"  {'check':<9} {'the whole file':<22} {check_ms:8.1f} ms")
     job = ROOT / "samples" / "jobs" / SAMPLES[0] / "job"
     turns = [
-        (command_seconds("ingest", job, "--store", path), command_seconds("ingest", job, "--no-store"))
+        (
+            command_seconds("ingest", job, "--exact", "--store", path),
+            command_seconds("ingest", job, "--exact", "--no-store"),
+        )
         for _ in range(ROUNDS)
     ]
     stored, plain = (min(turn[side] for turn in turns) for side in (0, 1))

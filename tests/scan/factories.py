@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from triage.model.evidence import Source
 from triage.records import saved_cells
-from triage.scan import interface, lines, run, spans
+from triage.scan import interface, known_spans, lines, run, spans
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
 
@@ -65,7 +65,7 @@ def small_limits(**more: int) -> Iterator[None]:
     """Use the constants of SMALL in every module that imports them by name."""
     values = {**SMALL, **more}
     with contextlib.ExitStack() as stack:
-        for module in (interface, lines, run, spans, saved_cells):
+        for module in (interface, known_spans, lines, run, spans, saved_cells):
             for name, value in values.items():
                 if hasattr(module, name):
                     stack.enter_context(mock.patch.object(module, name, value))

@@ -18,6 +18,7 @@ from triage.base.content_digest import digest_bytes, digest_list
 from triage.model.evidence import Source
 from triage.scan import run as module
 from triage.scan.lines import HitGroup
+from triage.scan.run import Scan
 
 from .factories import (
     SMALL,
@@ -359,11 +360,19 @@ def test_a_sample_comes_from_all_over_a_large_job(
     """From the limit on; the pieces lie evenly, a file that is gone gives none, streams are not read."""
     (tmp_path / "a").write_bytes(b"0123456789")
     (tmp_path / "b").write_bytes(b"abcdef")
-    containers = [plain_container(str(tmp_path / name)) for name in "ab"]
+    containers = [plain_container(str(tmp_path / name), name=name) for name in "ab"]
     gone = Container("gone", 16, Source("gone", "text", 16, str(tmp_path / "gone")))
     for name, value in (("_MIN_BYTES_TO_FIT", 32 + more), ("_SAMPLES", 8), ("_SAMPLE_BYTES", 2)):
         monkeypatch.setattr(module, name, value)
-    sample = module._read_sample([*containers, stream_container(b"z" * 100), gone])
+    job = Scan(
+        [],
+        lambda line: b"",
+        workers=1,
+        chunk_bytes=1,
+        on_progress=lambda size: None,
+        on_failure=lambda name, error: None,
+    )
+    sample = job._read_sample(list(job._list_spans([*containers, stream_container(b"z" * 100), gone])))
     assert sample == (b"23\n67\nab\nef\n\n\n\n" if is_read else b"")
 
 

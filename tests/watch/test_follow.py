@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from triage import evidence, sources
+from triage import evidence, pipeline, sources
 from triage.base.options import Options
+from triage.evidence import extraction
+from triage.model import Diagnosis, Source
+from triage.model.diagnosis import Stats
+from triage.pipeline import earlier_readings, file_states
 from triage.pipeline.intake import Intake, writer_key
+from triage.scan import interface, known_spans, lines, run, spans
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
+from triage.watch import follow
 from triage.watch.follow import Follower
 
 LINES = (
@@ -145,3 +152,74 @@ def test_a_missing_directory_is_no_error(follower: Follower, tmp_path: Path) -> 
     follow.find_files(2.0)
     follow.find_files(2000.0)
     assert [Path(file.name).name for file in follow.files.values()] == ["b.log"]
+
+
+@pytest.mark.parametrize("more", [b"", LINES[3] + b"\n", LINES[0] * 20 + b"\n" + LINES[1] + b"\n"])
+def test_a_follower_starts_behind_what_an_earlier_ingest_has_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bytes
+) -> None:
+    """Complete spans are not scanned again; hits and what counts as new are those of a follower that reads all."""
+    for module in (interface, known_spans, lines, run, spans, earlier_readings, file_states, follow):
+        monkeypatch.setattr(module, "SPAN", 4096)
+    monkeypatch.setattr(earlier_readings, "MIN_BYTES", 0)
+    monkeypatch.setattr(earlier_readings, "now_ns", lambda: time.time_ns() + 10**10)  # the file was written long ago
+    monkeypatch.setattr(earlier_readings, "choose_directory", lambda: tmp_path / "cache")
+    job = tmp_path / "job"
+    job.mkdir()
+    text = (LINES[0] + b"\n") * 100 + LINES[1] + b"\n" + (LINES[0] + b"\n") * 100
+    (job / "train.log").write_bytes(text + b"#" * (2 * 4096 - len(text) - 1) + b"\n")
+    pipeline.ingest([str(job)], Options(reuse=True))
+    with (job / "train.log").open("ab") as file:
+        file.write(more)
+    results: list[object] = []
+    starts: list[list[int]] = []
+    for reuse in (True, False):
+        new = Follower([str(job)], Options(reuse=reuse))
+        assert new.find_files(0.0)
+        starts.append([file.position for file in new.files.values()])
+        added = new.read_new_lines(1.0)
+        assert not new.read_new_lines(1.5).files
+        [(_, scan)] = new.scan_results().scanned
+        results.append((scan, added.hits, added.new_kinds, len(added.files)))
+    assert results[0] == results[1]
+    assert starts == [[2 * 4096], [0]]
+
+
+def test_a_diagnosis_extracts_only_files_that_changed_since_the_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files that grew, were truncated or are new; the diagnosis is that of a follower that never diagnosed before."""
+    extracted: list[str] = []
+    extract_source = extraction.extract_source
+
+    def record(source: Source, *arguments: object, **named: object) -> object:
+        extracted.append(os.path.basename(source.name))
+        return extract_source(source, *arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(extraction, "extract_source", record)
+    for name in "abc":
+        (tmp_path / f"{name}.log").write_bytes(b"\n".join(LINES[:4]) + b"\n")
+    lasting = Follower([str(tmp_path)])
+
+    def diagnose(follower: Follower) -> Diagnosis:
+        follower.find_files(0.0)
+        follower.read_new_lines(1.0)
+        diagnosis = pipeline.ingest_growing(follower.paths, follower.scan_results(), follower.options)
+        return replace(diagnosis, stats=Stats())
+
+    def grow() -> None:
+        with (tmp_path / "b.log").open("ab") as file:
+            file.write(LINES[1] + b"\n")
+
+    def cut() -> None:
+        (tmp_path / "c.log").write_bytes(LINES[2] + b"\n" + LINES[3] + b"\n")
+
+    def add() -> None:
+        (tmp_path / "d.log").write_bytes(LINES[1] + b"\n")
+
+    for change, expected in [(list, "abc"), (list, ""), (grow, "b"), (cut, "c"), (add, "d"), (list, "")]:
+        change()
+        extracted.clear()
+        diagnosis = diagnose(lasting)
+        assert extracted == [f"{name}.log" for name in expected]
+        assert diagnosis == diagnose(Follower([str(tmp_path)]))

@@ -23,6 +23,7 @@ class Options:
     `fork` allows forked processes; the program must have no other threads. `settings` is a file with rules for the
     environment, which override the shipped ones (triage/compare/settings.txt). `addresses` allows paths that are
     addresses of object stores and servers; the caller has checked them.
+    `reuse`: read only what is new in files that an earlier run has read, see pipeline/earlier_readings.py.
     """
 
     catalogs: tuple[Path, ...] = ()
@@ -32,6 +33,7 @@ class Options:
     settings: Path | None = None
     fork: bool = False
     addresses: bool = False
+    reuse: bool = False
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

@@ -22,6 +22,7 @@ def env(
     rules: Rules = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit with 1 if an error or a warning is found.")] = False,
     workers: options.Workers = None,
+    exact: options.Exact = False,
     color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
@@ -47,7 +48,9 @@ def env(
 
     with progress.progress_bar(quiet) as callback:
         audit = pipeline.audit(
-            paths, pipeline.Options(workers=workers, fork=True, addresses=True, settings=rules), callback
+            paths,
+            pipeline.Options(workers=workers, fork=True, addresses=True, settings=rules, reuse=not exact),
+            callback,
         )
     streams.write_format(
         format,

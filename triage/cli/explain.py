@@ -29,6 +29,7 @@ def explain(
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = "256K",
+    exact: options.Exact = False,
     color: options.Color = "auto",
     width: options.Width = None,
 ) -> None:
@@ -45,7 +46,7 @@ def explain(
     from triage.render import explanation
 
     streams.check_output(output)
-    pipeline_options = build_options(catalog, workers, chunk_size)
+    pipeline_options = build_options(catalog, workers, chunk_size, exact)
     from triage import pipeline
 
     result = pipeline.explain(paths, signature, pipeline_options)

@@ -19,6 +19,7 @@ def ingest(
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
     chunk_size: options.ChunkSize = values.DEFAULT_CHUNK_SIZE,
+    exact: options.Exact = False,
     color: options.Color = "auto",
     width: options.Width = None,
     link: options.Link = "",
@@ -56,7 +57,15 @@ def ingest(
     if each:
         from triage.cli.each import EachRequest, ingest_each
 
-        wanted = (paths, build_options(catalog, workers, chunk_size), format, output, fail_on, store, not no_store)
+        wanted = (
+            paths,
+            build_options(catalog, workers, chunk_size, exact),
+            format,
+            output,
+            fail_on,
+            store,
+            not no_store,
+        )
         ingest_each(EachRequest(*wanted, state, again, quiet, color, width, notify))
         return
     status = ingest_job(**{name: value for name, value in arguments.items() if name not in _ONLY_EACH})

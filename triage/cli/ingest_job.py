@@ -25,6 +25,7 @@ def ingest_job(
     catalog: Sequence[Path] | None = None,
     workers: int | None = None,
     chunk_size: str = values.DEFAULT_CHUNK_SIZE,
+    exact: bool = False,
     color: values.ColorChoice = "auto",
     width: int | None = None,
     link: str = "",
@@ -39,7 +40,7 @@ def ingest_job(
 
     gc.disable()  # a short process that creates hardly any reference cycles
     streams.check_output(output)
-    pipeline_options = build_options(catalog, workers, chunk_size)
+    pipeline_options = build_options(catalog, workers, chunk_size, exact)
     from triage import pipeline
     from triage.render import render
 
@@ -74,12 +75,14 @@ def write_report(
     return EXIT_FAILING if values.is_failing(diagnosis.verdict, fail_on) else 0
 
 
-def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_size: str) -> Options:
+def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_size: str, exact: bool) -> Options:
     """Return the options of the pipeline. Raises OptionError for an invalid chunk size."""
     size = values.parse_size(chunk_size)
     from triage.pipeline import Options
 
-    return Options(catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True, addresses=True)
+    return Options(
+        catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True, addresses=True, reuse=not exact
+    )
 
 
 def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:

@@ -179,6 +179,9 @@ ChunkSize = Annotated[
         "--chunk-size", metavar="BYTES", help="Bytes read at a time, with K, M or G. Does not change the result."
     ),
 ]
+Exact = Annotated[
+    bool, typer.Option("--exact", help="Read all bytes again, also of files that were read before. Slower.")
+]
 Ranks = Annotated[
     str | None,
     typer.Option("--rank", "-r", metavar="RANKS", help="Only these ranks, like 3 or 3,5-7.", show_default=False),

@@ -13,7 +13,14 @@ from typing import Any, get_args
 
 from triage.cli.values import ColorChoice, FailingVerdict, Format
 
-_FLAGS = {"-q": "quiet", "--quiet": "quiet", "--no-store": "no_store", "-v": "verbose", "--verbose": "verbose"}
+_FLAGS = {
+    "-q": "quiet",
+    "--quiet": "quiet",
+    "-v": "verbose",
+    "--verbose": "verbose",
+    "--no-store": "no_store",
+    "--exact": "exact",
+}
 _TEXTS = {"-o": "output", "--output": "output", "--store": "store"}
 _CHOICES = {
     "-f": ("format", get_args(Format)),

@@ -27,6 +27,7 @@ def timeline(
     output: options.Output = None,
     catalog: options.Catalogs = None,
     workers: options.Workers = None,
+    exact: options.Exact = False,
     color: options.Color = "auto",
     width: options.Width = None,
     quiet: options.Quiet = False,
@@ -50,7 +51,9 @@ def timeline(
     from triage import pipeline
     from triage.diagnose.timeline import cut_timeline
 
-    pipeline_options = pipeline.Options(catalogs=tuple(catalog or ()), workers=workers, fork=True, addresses=True)
+    pipeline_options = pipeline.Options(
+        catalogs=tuple(catalog or ()), workers=workers, fork=True, addresses=True, reuse=not exact
+    )
     with progress.progress_bar(quiet) as callback:
         selected = cut_timeline(pipeline.timeline(paths, pipeline_options, callback), window, ranks)
     streams.write_format(

@@ -62,6 +62,7 @@ def watch(
     state: StateFile = None,
     no_state: Annotated[bool, typer.Option("--no-state", help="Remember nothing for a restart.")] = False,
     catalog: options.Catalogs = None,
+    exact: options.Exact = False,
     store: options.StoreFile = None,
     no_store: NoStore = False,
     notify: options.Notify = False,
@@ -77,7 +78,6 @@ def watch(
     \b
     Examples:
       triage watch job_logs/
-      triage watch job_logs/ --notify
       triage watch job_logs/ --exec 'notify-the-team --stdin'
       triage watch /shared/logs/run-42 --format json --stop-after 2h
       triage watch job.log --stall 100 --stall-least 20m
@@ -95,12 +95,12 @@ def watch(
     max_idle = options.parse_duration(stop_after, "--stop-after")
     pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
     limits = (options.parse_duration(idle, "--idle") or 0.0, max_idle)
-    followed = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ())))
-    watched = Watch(followed, pace, idle_after=min(limit for limit in limits if limit is not None))
+    follower = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()), reuse=not exact))
+    watched = Watch(follower, pace, idle_after=min(limit for limit in limits if limit is not None))
     state_path = None if no_state else state or state_file.default_path(paths)
     if state_path is not None:
-        watched.follower.find_files(watched.clock())
-        watched.restore(state_file.load(state_path, watched.follower.files))
+        follower.find_files(watched.clock())
+        watched.restore(state_file.load(state_path, follower.files))
     reporter = _Reporter(watched, format, state_path, Hook(command, _warn) if command else None)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(options.stop_on_signal())

@@ -17,6 +17,7 @@ from triage.base.forks import map_forked
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
+from triage.evidence.earlier_extractions import EarlierExtractions, with_earlier
 from triage.evidence.endings.extraction import find_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap, word_wrap
@@ -150,12 +151,13 @@ def extract_job(
     processes: int = 1,
     advance: Callable[[int], None] = lambda size: None,
     paths: Sequence[str] = (),
+    earlier: EarlierExtractions[ExtractedSource] | None = None,
 ) -> ExtractedJob:
     """Extract the facts of every source, in the order given (sorted by name).
 
     The evidence of `artifacts` helps to place ranks. `contexts` are those of sources that were read before. `advance`
     is called with the size of each source when it is done. `paths` are those that the user gave: names above them say
-    nothing.
+    nothing. `earlier` knows what sources gave in an earlier run.
     """
     year = guess_year(scanned)
     root = find_root(paths, {source.name for source, _ in scanned})
@@ -168,10 +170,12 @@ def extract_job(
         context = known if known is not None and known.year == year else make_context(source.name, scan, year, root)
         return extract_source(source, scan, literals, read_of(source, scan), context, small=small)
 
-    costs = sum(_FILE + len(scan.hits) for _, scan in scanned)
-    for (source, scan), extracted in zip(
-        scanned, map_forked(read, len(scanned), processes if costs > _WORTH_FORKING else 1, pack, unpack), strict=True
-    ):
+    def extract(numbers: Sequence[int]) -> Iterator[ExtractedSource]:
+        children = processes if sum(_FILE + len(scanned[number][1].hits) for number in numbers) > _WORTH_FORKING else 1
+        return map_forked(lambda index: read(numbers[index]), len(numbers), children, pack, unpack)
+
+    sources = with_earlier(earlier, [source for source, _ in scanned], (year, root, small), extract)
+    for (source, scan), extracted in zip(scanned, sources, strict=True):
         _add_source(result, source, scan, extracted)
         advance(scan.size)
     result.job.unify_hosts()

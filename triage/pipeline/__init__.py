@@ -67,7 +67,7 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
     if signature is None:
         raise OptionError(f"the catalog has no signature {signature_id}", hint="`triage catalog list` names them all")
     analysed = read_job(paths, options, None)
-    with analysed.texts as texts:
+    with analysed.read_texts() as texts:
         answer = redact_texts(texts.with_lines(explain_signature(signature, analysed.result)))
     reason = version_bounds.explain_version_mismatch(signature, analysed.extracted.stated_versions)
     return answer if reason is None else replace(answer, matched=False, outcome=f"not matched, because {reason}")
@@ -76,7 +76,7 @@ def explain(paths: Sequence[str], signature_id: str, options: Options = Options(
 def timeline(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Timeline:
     """Return what happened to each rank, failures and last lines, in the order of their clocks."""
     analysed = read_job(paths, options, progress)
-    with analysed.texts as texts:
+    with analysed.read_texts() as texts:
         last_lines = [replace(line, text=redact(line.text)) for line in texts.last_lines(analysed.extracted)]
         ranks = rank_states.infer_rank_states(analysed.result, analysed.extracted.job)
         built = timelines.build_timeline(analysed.result, analysed.job, ranks, last_lines, analysed.all_warnings())
@@ -86,7 +86,7 @@ def timeline(paths: Sequence[str], options: Options = Options(), progress: Repor
 def audit(paths: Sequence[str], options: Options = Options(), progress: Report | None = None) -> Audit:
     """Return the environment of the job: what all ranks agree on, and what deviates."""
     analysed = read_job(paths, options, progress)
-    with analysed.texts:
+    with analysed.read_texts():
         return _audit(analysed)
 
 
@@ -98,7 +98,7 @@ def _audit(analysed: AnalysedJob) -> Audit:
 def _diagnosis(analysed: AnalysedJob, run: summary.RunMeter) -> Diagnosis:
     verdict, root = report.decide_verdict(analysed.result, analysed.job.versions)
     known, unknown = report.build_findings(analysed.result)
-    with analysed.texts as texts:
+    with analysed.read_texts() as texts:
         root = with_last_activity(root, analysed) if root else None
         inconclusive = explain_end(analysed) if verdict == "inconclusive" else None
         reported = (*([root] if root else []), *known, *unknown)

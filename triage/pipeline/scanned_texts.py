@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -22,11 +22,19 @@ _WithEvidence = TypeVar("_WithEvidence", Finding, Deviation, Explanation)
 class ScannedTexts:
     """The texts of a job after their scan: read around hits, count lines only for what is reported."""
 
-    def __init__(self, scanned: Sequence[tuple[Source, ScanResult]], processes: int = 1) -> None:
+    def __init__(
+        self,
+        scanned: Sequence[tuple[Source, ScanResult]],
+        processes: int = 1,
+        find_lines: Callable[[str | None], Mapping[int, int]] = lambda path: {},
+    ) -> None:
+        """`find_lines` returns the lines of some offsets in the file at a path that are known from an earlier run."""
         self._processes = processes
         self._by_name = {source.name: (source, scan) for source, scan in scanned}
         self._windows: dict[str, SavedCells] = {}
-        self._lines: dict[tuple[str, int], int] = {}
+        self._lines: dict[tuple[str, int], int] = {
+            (source.name, offset): line for source, _ in scanned for offset, line in find_lines(source.path).items()
+        }
         self._files = sources.FileReader()
 
     def __enter__(self) -> ScannedTexts:
@@ -110,6 +118,15 @@ class ScannedTexts:
             window = None if source.path is not None else self._window(name, scan)
             for offset in offsets:
                 self._lines[name, offset] = window.line_number(offset) if window else plain[paths[name]][offset]
+
+    def lines_by_path(self) -> dict[str, dict[int, int]]:
+        """Return the lines of offsets that were looked up, by the path of the file."""
+        lines: dict[str, dict[int, int]] = {}
+        for (name, offset), line in self._lines.items():
+            path = self._by_name[name][0].path
+            if path is not None:
+                lines.setdefault(path, {})[offset] = line
+        return lines
 
     def with_lines(self, finding: _WithEvidence) -> _WithEvidence:
         """Return the finding, deviation or explanation with the line numbers of its evidence."""

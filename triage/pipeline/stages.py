@@ -11,14 +11,15 @@ from triage.catalog import version_bounds
 from triage.catalog.cache import choose_directory
 from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
-from triage.catalog.model import Catalog
-from triage.diagnose import ReasoningResult, diagnose, near_misses, report
-from triage.evidence.extraction import ExtractedJob, extract_job
+from triage.diagnose import near_misses, report
+from triage.evidence.extraction import extract_job
 from triage.model.diagnosis import Stats
 from triage.pipeline import summary
+from triage.pipeline.earlier_readings import open_readings
 from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.scanned_texts import ScannedTexts
+from triage.pipeline.setting_causes import diagnose_with_settings
 from triage.scan.run import Scan
 
 
@@ -29,6 +30,7 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, shown, discovered.warnings)
+    readings = open_readings(shown, intake.files, forms, options)
     scan = Scan(
         forms,
         writer_key,
@@ -39,13 +41,15 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
         engine=options.engine,
         fork=options.for_paths(paths).fork,
         cache=choose_directory(),
+        find_known=readings.find_spans,
         on_progress=advance(progress, sum(file.size for file in intake.files)),
         on_failure=intake.warn_unreadable,
     )
     scanned, _ = scan.run(intake.containers())
+    readings.add_spans(scan.file_spans())
     sources.stop_threads(paths)
-    size = sum(file.size for file in discovered.files)
-    job = ScannedJob(catalog, literals, scanned, len(discovered.files), size, discovered.warnings)
+    files, size = discovered.files, sum(file.size for file in discovered.files)
+    job = ScannedJob(catalog, literals, scanned, len(files), size, discovered.warnings, readings=readings)
     return analyse(shown, options, intake, job, progress)
 
 
@@ -53,12 +57,13 @@ def analyse(
     paths: Sequence[str], options: Options, intake: Intake, job: ScannedJob, progress: Report | None = None
 ) -> AnalysedJob:
     """Extract the evidence of a scanned job, compare its ranks and diagnose it."""
-    texts = ScannedTexts(job.scanned, options.processes)
+    texts = ScannedTexts(job.scanned, options.processes, job.readings.find_lines)
     done = advance(progress, sum(scan.size for _, scan in job.scanned), "read")
     dumps = artifacts.read_artifacts(intake.artifacts)
     extracted = extract_job(
-        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done, paths
-    )
+        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done, paths,
+        earlier=job.readings,
+    )  # fmt: skip
     facts = [*dumps.evidence, *extracted.facts]
     stacks = artifacts.infer_from_stacks(
         facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
@@ -68,7 +73,7 @@ def analyse(
         job.scanned, texts.read_of, extracted, artifacts.reconcile(dumps.evidence, stacks.evidence), rules
     )
     applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
-    result = _diagnose_with_settings(compared, extracted, applying)
+    result = diagnose_with_settings(compared, extracted, applying)
     near_misses.name_near_misses(result, applying.signatures)
     warnings = {*job.warnings, *job.catalog.warnings, *intake.all_warnings(), *extracted.warnings}
     warnings.update(dumps.warnings, stacks.warnings, compared.warnings)
@@ -78,23 +83,10 @@ def analyse(
         extracted=extracted,
         result=result,
         texts=texts,
+        readings=job.readings,
         audit=compared.audit,
         job=summary.summarise_job(paths, extracted, result, intake.identify(job.scanned, dumps.digests)),
         warnings=tuple(sorted(warnings, key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=job.files, bytes=job.size, hits=sum(scan.matched for _, scan in job.scanned)),
         unread=tuple(sorted(intake.unread)),
     )
-
-
-def _diagnose_with_settings(
-    compared: compare.ComparisonResult, extracted: ExtractedJob, catalog: Catalog
-) -> ReasoningResult:
-    """Diagnose with the settings that deviate, and once more without them if nothing else is wrong.
-
-    A setting can explain a failure, but is not a failure itself.
-    """
-    activity = extracted.activity
-    result = diagnose([*compared.facts, *compared.settings], activity, extracted.job, catalog)
-    if compared.settings and not summary.has_other_failures(result, compared.settings):
-        return diagnose(compared.facts, activity, extracted.job, catalog)
-    return result

@@ -10,7 +10,7 @@ from dataclasses import replace
 from triage.base.addresses import common_path, is_address
 from triage.diagnose import ReasoningResult
 from triage.evidence.extraction import ExtractedJob
-from triage.model import Evidence, Job
+from triage.model import Job
 from triage.model.diagnosis import Stats
 from triage.sources.opened_file import cost_so_far
 
@@ -54,17 +54,6 @@ class RunMeter:
             peak_memory_bytes=peak_memory(),
             remote=cost.since(before) if cost is not None and before is not None else None,
         )
-
-
-def has_other_failures(result: ReasoningResult, settings: Sequence[Evidence]) -> bool:
-    """Return whether anything is wrong with the job besides the settings that deviate."""
-    in_settings = {(fact.text, fact.source, fact.offset) for fact in settings}
-    return any(
-        (fact.text, fact.source, fact.offset) not in in_settings
-        for candidate in result.candidates
-        if candidate.role not in ("noise", "confirmation")
-        for fact in candidate.facts
-    )
 
 
 def peak_memory() -> int:

@@ -221,13 +221,19 @@ def groups_from_rows(rows: list[Any]) -> HitGroups:
     return groups
 
 
-def merge_spans(spans: Iterable[HitGroups]) -> tuple[tuple[Hit, ...], int]:
-    """Merge the groups of all spans of one source, in file order; return (hits, ascending; number of hit lines)."""
+def merge_groups(spans: Iterable[HitGroups]) -> HitGroups:
+    """Merge the groups of spans that follow each other; merged groups can be merged with those of later spans."""
     whole: HitGroups = {}
     for groups in spans:
         for kind, group in groups.items():
             target = whole.setdefault(kind, HitGroup(group.limit_per_end))
             for hit in group.hits():
                 target.add(hit.start, hit.end, hit.literals, hit.omitted)
+    return whole
+
+
+def merge_spans(spans: Iterable[HitGroups]) -> tuple[tuple[Hit, ...], int]:
+    """Merge the groups of all spans of one source, in file order; return (hits, ascending; number of hit lines)."""
+    whole = merge_groups(spans)
     hits = sorted((hit for group in whole.values() for hit in group.hits()), key=lambda hit: hit.start)
     return tuple(hits), sum(group.count for group in whole.values())

@@ -5,9 +5,11 @@ The automaton and the reads work without the GIL; what is done for every hit nee
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import errno
 import functools
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
@@ -19,6 +21,7 @@ from triage.base.forks import map_forked
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
 from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult, WriterKey
+from triage.scan.known_spans import FileSpans, FindKnownSpans, KnownSpans, count_complete_spans, divide_spans
 from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
 from triage.scan.literal_matcher import build
 from triage.scan.spans import SpanReader, cells_near
@@ -59,9 +62,19 @@ class _Span:
 
 @dataclass
 class _PlainFile:
+    """A file that is read by its path: what is known of its first spans, and the spans that are scanned now."""
+
     source: Source
     size: int
-    spans: list[_Span] = field(default_factory=list)
+    known: FileSpans | None
+    spans: dict[int, _Span] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> list[KnownSpans]:
+        """All spans in order, as far as they are known or scanned."""
+        known = [self.known.complete, self.known.rest] if self.known else []
+        new = (self.spans[number] for number in sorted(self.spans))
+        return [*known, *(KnownSpans((span.digest,), span.sampled, span.groups) for span in new)]
 
 
 # From so many bytes on, fitting the windows to the job pays.
@@ -80,8 +93,9 @@ class Scan:
 
     `fork`: the program has no other threads, so processes may be forked when there is much to read. `generic` are the
     numbers of the literals that are not specific to a signature. `cache` is the directory of compiled databases.
-    `on_progress` is called with the number of bytes that were read, `on_failure` with the name and the error of a
-    source that could not be read.
+    `find_known` returns what an earlier scan found in a plain file, with the same literals; only the other spans are
+    read. `on_progress` is called with the number of bytes that were read, `on_failure` with the name and the error of
+    a source that could not be read.
     """
 
     def __init__(
@@ -96,6 +110,7 @@ class Scan:
         engine: str = "auto",
         fork: bool = False,
         cache: Path | None = None,
+        find_known: FindKnownSpans = lambda path, size: None,
         on_progress: OnProgress,
         on_failure: OnFailure,
     ) -> None:
@@ -108,6 +123,7 @@ class Scan:
         self.chunk_bytes = chunk_bytes
         self.fork = fork
         self.cache = cache
+        self._find_known = find_known
         self._on_progress = on_progress
         self._on_failure = on_failure
         self._lock = threading.Lock()
@@ -118,15 +134,16 @@ class Scan:
 
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, ScanResult]], list[Source]]:
         """Scan everything; return the scanned texts and the sources that are not text, each sorted by name."""
-        sample = _read_sample(containers)
-        self._matcher = build(self.literals, self.engine, self.windows, sample, self.cache)
-        if sample:
-            self._matcher.prepare(sample)
         packed = [container for container in containers if container.plain is None]
         spans = list(self._list_spans(containers))
-        if self.fork and not packed and sum(plain.size for plain in self._plain.values()) >= _MIN_BYTES_TO_FORK:
+        if packed or spans:
+            sample = self._read_sample(spans)
+            self._matcher = build(self.literals, self.engine, self.windows, sample, self.cache)
+            if sample:
+                self._matcher.prepare(sample)
+        if self.fork and not packed and sum(self._span_bytes(*span) for span in spans) >= _MIN_BYTES_TO_FORK:
             self._scan_with_processes(spans)
-        else:
+        elif packed or spans:
             self._scan_with_threads(sorted(packed, key=lambda container: (-container.size, container.name)), spans)
         scanned = [self._streams[name] for name in self._streams] + [
             self._assemble(name, plain) for name, plain in self._plain.items()
@@ -134,12 +151,14 @@ class Scan:
         return sorted(scanned, key=lambda pair: pair[0].name), sorted(self._others, key=lambda source: source.name)
 
     def _list_spans(self, containers: Sequence[Container]) -> Iterator[tuple[str, int]]:
-        """Yield (name, number) of each span of the plain files, in order."""
+        """Yield (name, number) of each span of the plain files that is not known, in order."""
         for container in containers:
             if container.plain is not None:
-                count = max(1, -(-container.size // SPAN))
-                self._plain[container.name] = _PlainFile(container.plain, container.size, [_Span({})] * count)
-                yield from ((container.name, number) for number in range(count))
+                known = self._find_known(container.plain.path or "", container.size)
+                plain = self._plain[container.name] = _PlainFile(container.plain, container.size, known)
+                first = sum(len(part.digests) for part in plain.parts)
+                self._on_progress(min(first * SPAN, container.size))
+                yield from ((container.name, number) for number in range(first, max(1, -(-container.size // SPAN))))
 
     def _scan_with_processes(self, spans: Sequence[tuple[str, int]]) -> None:
         reader = functools.cache(self._reader)  # each process makes its own at its first task
@@ -206,7 +225,35 @@ class Scan:
         plain.spans[number] = span
         if span.problem is not None:
             self._on_failure(name, span.problem)
-        self._on_progress(min(SPAN, plain.size - number * SPAN))
+        self._on_progress(self._span_bytes(name, number))
+
+    def _span_bytes(self, name: str, number: int) -> int:
+        return min(SPAN, self._plain[name].size - number * SPAN)
+
+    def _read_sample(self, spans: Sequence[tuple[str, int]]) -> bytes:
+        """Read bytes from all over these spans, if fitted windows pay for them; only the speed depends on it."""
+        ends = list(itertools.accumulate(self._span_bytes(*span) for span in spans))
+        if not ends or ends[-1] < max(1, _MIN_BYTES_TO_FIT):
+            return b""
+        parts = []
+        for number in range(_SAMPLES):
+            place = ends[-1] * (2 * number + 1) // (2 * _SAMPLES)
+            index = bisect.bisect_right(ends, place)
+            name, span = spans[index]
+            start = ends[index] - self._span_bytes(name, span)
+            parts.append(_read_piece(self._plain[name].source.path or "", span * SPAN + place - start))
+        return b"\n".join(parts)
+
+    def file_spans(self) -> Iterator[tuple[str, int, FileSpans]]:
+        """Yield path, size and spans of each plain file of which spans were read, without any error, by `run`."""
+        with contextlib.closing(_OpenFile()) as files:
+            for plain in self._plain.values():
+                path = plain.source.path or ""
+                if not plain.spans or any(span.problem for span in plain.spans.values()):
+                    continue
+                with contextlib.suppress(OSError):
+                    divided = divide_spans(plain.parts, count_complete_spans(files.get(path), plain.size))
+                    yield from [(path, plain.size, divided)] if divided else []
 
     def _scan_streams(self, reader: SpanReader, container: Container) -> None:
         try:
@@ -220,8 +267,9 @@ class Scan:
         self._on_progress(container.size)
 
     def _assemble(self, name: str, plain: _PlainFile) -> tuple[Source, ScanResult]:
-        hits, matched = merge_spans(span.groups for span in plain.spans)
-        digests = [span.digest for span in plain.spans]
+        parts = plain.parts
+        hits, matched = merge_spans(part.groups for part in parts)
+        digests = [digest for part in parts for digest in part.digests]
         digest = digest_list(digests)
         if not any(digests):
             return plain.source, ScanResult((), 0, b"", b"", digest=digest)
@@ -230,9 +278,9 @@ class Scan:
             with contextlib.closing(open_file(plain.source.path or "")) as file:
                 head, tail = file.read_at(HEAD, 0), file.read_at(TAIL, max(0, plain.size - TAIL))
         except OSError as error:
-            if not any(span.problem for span in plain.spans):
+            if not any(span.problem for span in plain.spans.values()):
                 self._on_failure(name, error)
-        sampled = sum(span.sampled for span in plain.spans)
+        sampled = sum(part.sampled for part in parts)
         return plain.source, ScanResult(hits, plain.size, head, tail, sampled, matched, digest=digest)
 
 
@@ -247,28 +295,10 @@ def _decode_span(packed: list[Any]) -> _Span:
     return _Span(groups_from_rows(groups), sampled, problem and OSError(*problem), digest)
 
 
-def _read_sample(containers: Sequence[Container]) -> bytes:
-    """Read bytes from all over the job, if fitted windows pay for its size; only the speed depends on it."""
-    plain = [container for container in containers if container.plain is not None and container.plain.path]
-    total = sum(container.size for container in plain)
-    if total < _MIN_BYTES_TO_FIT:
-        return b""
-    parts = []
-    for number in range(_SAMPLES):
-        place = total * (2 * number + 1) // (2 * _SAMPLES)
-        for container in plain:
-            if place < container.size:
-                parts.append(_read_piece(container, place))
-                break
-            place -= container.size
-    return b"\n".join(parts)
-
-
-def _read_piece(container: Container, place: int) -> bytes:
-    source = container.plain
+def _read_piece(path: str, offset: int) -> bytes:
     try:
-        with contextlib.closing(open_file(source.path if source and source.path else "")) as file:
-            return file.read_at(_SAMPLE_BYTES, place)
+        with contextlib.closing(open_file(path)) as file:
+            return file.read_at(_SAMPLE_BYTES, offset)
     except OSError:
         return b""
 

@@ -123,6 +123,11 @@ def _first_line(file: OpenedFile, start: int, stop: int, on_skipped: Callable[[b
     return None
 
 
+def find_line_behind(file: OpenedFile, start: int, stop: int) -> int | None:
+    """Return the start of the first line that starts in [start, stop), or None if there is none."""
+    return _first_line(file, start, stop, len)
+
+
 def _line_end(file: OpenedFile, position: int, stop: int, size: int) -> int:
     """Return the end of the line that is open at `position`, the end of a span."""
     if file.read_at(1, position - 1) == b"\n" or position < stop:

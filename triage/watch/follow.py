@@ -7,6 +7,7 @@ follower stores the position and the hits of each file, never its text.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,14 +19,17 @@ from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
 from triage.evidence.extraction import SourceContext, guess_year, make_context
 from triage.model.evidence import Source
+from triage.pipeline.earlier_readings import EarlierReadings, open_readings
 from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import ScannedJob
 from triage.ranks.file_names import find_root
-from triage.scan.interface import HEAD, TAIL, ScanResult
+from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult
 from triage.scan.lines import Collector, merge_spans
 from triage.scan.literal_matcher import build
-from triage.scan.spans import LineFeeder
+from triage.scan.spans import LineFeeder, find_line_behind
 from triage.sources.interface import source_in_place
+from triage.sources.opened_file import LocalFile
+from triage.watch.last_extractions import LastExtractions
 
 _BUFFER = 1 << 20
 _MAX_TURN = 1 << 23  # bytes read from one file before the next file is read
@@ -61,6 +65,9 @@ class FollowedFile:
     head_length: int = 0  # size of the file when `source_head` was read
     progress_position: int = 0  # end of the part that the progress reader has read
     writer_count: int = 1  # most ranks that wrote one part of it
+    counted_hits: int = 0  # hit lines, and below their kinds, that a round of reading has reported
+    counted_kinds: int = 0
+    starts_behind: bool = False  # behind spans that an earlier run has read, and that no round has reported
 
     @property
     def name(self) -> str:
@@ -94,10 +101,11 @@ class Follower:
 
     def __post_init__(self) -> None:
         self.catalog = load(self.options.catalogs, strict=bool(self.options.catalogs or list_configured_catalogs()))
-        forms, self.literals = evidence.scan_literals(self.catalog.literals)
+        self._forms, self.literals = evidence.scan_literals(self.catalog.literals)
         self._generic = frozenset(range(len(evidence.TRIGGERS)))
-        self._matcher = build(forms, self.options.engine, self.catalog.windows).for_thread()
+        self._matcher = build(self._forms, self.options.engine, self.catalog.windows).for_thread()
         self._buffer = bytearray(_BUFFER)
+        self._last_extractions = LastExtractions()
 
     def find_files(self, now: float) -> bool:
         """Look for new and missing files; paths may be missing. Return whether a new file is followed now."""
@@ -107,6 +115,7 @@ class Follower:
             return False
         intake = Intake(discovered.files, self.paths)
         before = len(self.files)
+        readings = None
         present = set()
         for file in intake.files:
             source, identity = source_in_place(file) if file.kind == "text" else None, _identity(file.path)
@@ -115,9 +124,12 @@ class Follower:
             present.add(identity)
             known = self.files.get(identity)
             if known is None:
-                self.files[identity] = FollowedFile(
+                self.files[identity] = new = FollowedFile(
                     source, identity, Collector(self._matcher, writer_key, self._generic), grown_at=now
                 )
+                readings = readings or open_readings(self.paths, intake.files, self._forms, self.options)
+                with contextlib.suppress(OSError):
+                    _start_behind(new, readings)
             elif known.path != source.path and _identity(known.path) != identity:
                 known.source = source
         self._forget_missing(present, now)
@@ -138,14 +150,16 @@ class Follower:
         grown: list[FollowedFile] = []
         is_behind = False
         for file in list(self.files.values()):
-            position_before, hits_before, kinds_before = file.position, _hit_count(file), len(file.collector.groups)
-            if not self._read(file, now):
+            position_before = file.position
+            if not self._read(file, now) and not file.starts_behind:
                 continue
+            file.starts_behind = False
             if len(file.collector.groups) > _MAX_KINDS:
                 file.collector.writer = lambda line: b""
             count += max(0, file.position - position_before)
-            new_kinds += len(file.collector.groups) - kinds_before
-            hits += _hit_count(file) - hits_before
+            new_kinds += len(file.collector.groups) - file.counted_kinds
+            hits += _hit_count(file) - file.counted_hits
+            file.counted_hits, file.counted_kinds = _hit_count(file), len(file.collector.groups)
             is_behind |= file.is_behind
             grown.append(file)
         return NewLines(count, tuple(grown), hits, new_kinds, is_behind)
@@ -162,6 +176,12 @@ class Follower:
             for file in files
         ]
         contexts = {file.name: file.source_head for file in files if file.source_head and not _is_stale(file)}
+        self._last_extractions.forget_changed(
+            {
+                file.path: (file.collector, scan.size, scan.matched, len(scan.tail), contexts.get(file.name))
+                for file, (_, scan) in zip(files, scanned, strict=True)
+            }
+        )
         return ScannedJob(
             self.catalog,
             self.literals,
@@ -169,6 +189,7 @@ class Follower:
             len(files),
             sum(file.position for file in files),
             source_contexts=contexts,
+            readings=self._last_extractions,
         )
 
     def source_head(self, file: FollowedFile) -> SourceContext:
@@ -200,6 +221,8 @@ class Follower:
             file.collector = Collector(self._matcher, writer_key, self._generic)
             file.position = file.line_start = file.overlap = 0
             file.first_bytes, file.source_head = b"", None
+            file.counted_hits = file.counted_kinds = 0
+            file.starts_behind = False
         is_unchanged = status.st_size == file.size and not file.is_behind
         is_unfinished = is_unchanged and file.position < file.size and now - file.grown_at >= _UNFINISHED_LINE_WAIT
         if is_unchanged and not is_unfinished:
@@ -242,6 +265,19 @@ class Follower:
     def _scan_result(self, file: FollowedFile, last: int) -> ScanResult:
         hits, matched = merge_spans([file.collector.groups])
         return ScanResult(hits, file.position, self._head(file), self.tail(file, last), file.collector.sampled, matched)
+
+
+def _start_behind(file: FollowedFile, readings: EarlierReadings) -> None:
+    """Let a new file begin behind the complete spans that an earlier ingest or watch has read."""
+    with contextlib.closing(LocalFile(file.path)) as opened:
+        size = opened.size()
+        known = readings.find_spans(file.path, size)
+        if known is None or not known.complete.digests:
+            return
+        start = find_line_behind(opened, len(known.complete.digests) * SPAN, size + 1)
+    if start is not None:
+        file.position, file.line_start, file.starts_behind = start, start, True
+        file.collector.groups, file.collector.sampled = known.complete.groups, known.complete.sampled
 
 
 def _is_stale(file: FollowedFile) -> bool:

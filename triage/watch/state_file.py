@@ -1,6 +1,7 @@
 """Save and load the state of a watch, so that a restarted watch repeats no report.
 
-The state holds the reports of each attempt and the pace; the log files are read again, which takes seconds.
+The state holds the reports of each attempt and the pace; of the log files only those lines are read
+again that pipeline/earlier_readings.py does not know.
 """
 
 from __future__ import annotations
