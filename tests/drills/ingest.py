@@ -36,7 +36,9 @@ def kill_first_ingest(site: DrillSite) -> None:
 
 
 def _list_parts(cache: Path) -> list[str]:
-    return [path.name for path in cache.glob("*") if path.suffix != ".json"] if cache.exists() else []
+    """Return the files that are neither a catalog nor databases of the scan."""
+    files = [path for path in cache.rglob("*") if path.is_file()] if cache.exists() else []
+    return [path.name for path in files if path.suffix not in (".json", ".hyperscan")]
 
 
 def terminate_ingest(site: DrillSite) -> None:
