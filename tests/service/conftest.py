@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -13,7 +14,7 @@ from starlette.testclient import TestClient
 
 import triage
 from triage.service.app import create_app
-from triage.service.work import analysis
+from triage.service.work import analysis, sandbox, worker
 from triage.service.work.job_files import make_upload_directories
 from triage.settings import Settings
 from triage.settings.sections import Source, StoreSettings
@@ -21,6 +22,24 @@ from triage.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
 JOBS = ("dataloader_worker_killed_tee", "exception_one_rank_tee", "sigkill_perrank")
+
+
+class RoomySandbox:
+    """The sandbox of tasks with as much more memory as the process of the tests has, which their own starts with."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sandbox, name)
+
+    def run_limited(self, work: sandbox.Work, *, memory: int, **more: Any) -> sandbox.Outcome:
+        """Do the work; the address space of a test process is not that of a server."""
+        own = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * os.sysconf("SC_PAGE_SIZE")
+        return sandbox.run_limited(work, memory=memory + own, **more)
+
+
+@pytest.fixture(autouse=True)
+def roomy_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let tasks run beside whatever the tests before left in this process."""
+    monkeypatch.setattr(worker, "sandbox", RoomySandbox())
 
 
 def job_path(name: str = JOBS[0]) -> Path:
