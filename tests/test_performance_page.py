@@ -51,4 +51,5 @@ def test_a_frame_is_as_wide_as_its_share(modules: tuple[ModuleType, ModuleType])
 
 def test_no_samples_give_an_empty_picture(modules: tuple[ModuleType, ModuleType]) -> None:
     """A profiler that saw nothing is no error."""
-    ElementTree.fromstring(modules[1].draw(modules[1].read_stacks([])))
+    picture = ElementTree.fromstring(modules[1].draw(modules[1].read_stacks([])))
+    assert [part.tag.rpartition("}")[2] for part in picture] == ["rect"]

@@ -110,6 +110,14 @@ def test_stalled_requests_do_not_stop_others(server: ServerProcess) -> None:
         assert answer.status_code == 202, answer.text
 
 
+def test_requests_of_one_address_are_not_counted_for_another(tmp_path: Path) -> None:
+    """ASVS 2.4.1: nobody is signed in on loopback, so that the limit of requests is that of each address."""
+    with run_server(tmp_path / "triage.db", "--workers", "0", web_requests_a_minute=30, web_processes=1) as server:
+        with connect(server) as attacker:
+            assert [ask(attacker).startswith(b"HTTP/1.1 200") for _ in range(31)] == [True] * 30 + [False]
+        assert health_statuses(server, 3) == {200}
+
+
 def test_busy_connections_of_one_client_are_limited(tmp_path: Path) -> None:
     """ASVS 15.2.2: requests at work are never dropped: above the limit the new connection of that client is closed."""
     with (

@@ -24,7 +24,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 class Principal:
     """Somebody who is signed in.
 
-    `name` goes to the audit log; `client_key` tells clients apart for the rate limits.
+    `name` goes to the audit log; `client_key` tells clients apart for the rate limits; if it is empty, their address does.
     """
 
     name: str
@@ -54,7 +54,7 @@ def highest_role(scopes: Iterable[str]) -> Role:
     return highest
 
 
-LOCAL = Principal("local", "admin", scopes_of("admin"), "local", "local")
+LOCAL = Principal("local", "admin", scopes_of("admin"), "local")
 
 
 def is_loopback(host: str) -> bool:

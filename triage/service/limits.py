@@ -92,7 +92,7 @@ class RequestLimits:
 
     def _rate_error(self, scope: Scope) -> ServiceError | None:
         user = scope.get("triage.principal")
-        client = user.client_key if user is not None else f"address {scope.get('triage.address', '')}"
+        client = (user and user.client_key) or f"address {scope.get('triage.address', '')}"
         wait = self._requests.take(client)
         if not wait and scope["method"] not in SAFE_METHODS:
             wait = self._changes.take(client)
