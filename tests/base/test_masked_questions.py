@@ -11,26 +11,34 @@ import pytest
 
 from triage.base.digit_masks import mask_digits
 from triage.evidence import harmless_signs
-from triage.evidence.endings import last_lines, shapes
-from triage.records import activity, completion, introductions, memberships, pairing_lines, text
+from triage.evidence.endings import failure_terms, last_lines, logger_levels, shapes
+from triage.records import activity, completion, host_pairs, introductions, memberships, pairing_lines, text
+from triage.records.text import Line
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
-    activity._is_informative,
+    activity._glance,
     activity._find_writer,
     completion.has_hint,
+    host_pairs._hints_in,
     introductions.may_introduce,
     last_lines._counted_shape,
+    last_lines._find_prefix,
     memberships._may_say_it,
     pairing_lines._joins,
     shapes.is_stack,
     shapes.shape_of,
-    text._is_one_line,
+    text.is_one_line,
 )
 OF_TEXT: tuple[Callable[[str], Any], ...] = (
     activity.shows_progress,
     completion._has_hint_in_text,
+    failure_terms._may_go_on,
+    harmless_signs._has_hint_of_sign,
+    harmless_signs._may_show_a_run,
     harmless_signs._states_recovery,
+    logger_levels._read_text_level,
+    pairing_lines._names_part,
 )
 
 
@@ -55,3 +63,15 @@ def test_masking_digits_changes_no_answer(question: Callable[[Any], Any], lines:
         answers = question(subject), question.__wrapped__(subject)  # type: ignore[attr-defined]
         first, second = (mask_digits(answer) if isinstance(answer, bytes) else answer for answer in answers)
         assert first == second, line
+
+
+def test_a_quick_check_misses_nothing(lines: list[bytes]) -> None:
+    """Each line that goes on, or is a sign that a failure ended nothing, passes the quick check before the patterns."""
+    for line in lines:
+        raw = line.decode("utf-8", "replace")
+        parsed = Line(0, line, 2026).parsed
+        if failure_terms._GOES_ON.search(parsed.text) is not None:
+            assert failure_terms._may_go_on(parsed.text), line
+        signs = (harmless_signs._shows_a_run, harmless_signs._is_progress, harmless_signs._states_recovery)
+        if any(sign(parsed.text) for sign in signs):
+            assert harmless_signs._may_be_sign(raw), line

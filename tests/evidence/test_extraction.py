@@ -14,6 +14,7 @@ from triage.evidence.extraction import ExtractedSource, _is_identity_line, guess
 from triage.evidence.inference import make_inferences
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 from triage.model.evidence import Source
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 
 LOG = """\
@@ -90,7 +91,7 @@ def test_ends_before_many_warnings_are_read_where_several_processes_write(is_tag
 )
 def test_a_year_that_any_line_states_is_that_of_stamps_without_one(line: bytes, year: int) -> None:
     """A file in an archive may have the time 0, so what dmesg and others state counts."""
-    assert guess_year([(Source("job.log", "stream"), ScanResult((), len(line), line, b""))]) == year
+    assert guess_year([(Source("job.log", "stream"), ScanResult((), len(line), HeldEdges(line)))]) == year
 
 
 @pytest.mark.parametrize(("lines", "is_joined"), [(500, True), (900, False)])

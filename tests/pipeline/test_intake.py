@@ -15,11 +15,12 @@ from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin, Source
 from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.scanned_texts import ScannedTexts
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import Hit, ScanResult
 
 
 def scan_result(text: bytes, hits: tuple[Hit, ...] = ()) -> ScanResult:
-    return ScanResult(hits, len(text), text[:8192], text[-8192:], digest=digest_bytes(text))
+    return ScanResult(hits, len(text), HeldEdges(text[:8192], text[-8192:]), digest=digest_bytes(text))
 
 
 @pytest.mark.parametrize(

@@ -366,7 +366,7 @@ def test_the_job_id_depends_on_the_content(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("module", "stage"),
-    [(stages, "Scan"), (stages, "extract_job"), (stages, "diagnose_with_settings"), (pipeline, "_diagnosis")],
+    [(stages, "scan_texts"), (stages, "extract_job"), (stages, "diagnose_with_settings"), (pipeline, "_diagnosis")],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 @pytest.mark.parametrize("change", ["unlink", "truncate", "directory"])

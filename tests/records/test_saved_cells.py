@@ -8,6 +8,7 @@ import zlib
 from hypothesis import given, strategies as st
 
 from triage.records.saved_cells import SavedCells
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import CELL, SavedCell, ScanResult
 
 DATA = b"".join(b"%d a line\n" % number for number in range(150_000))
@@ -20,7 +21,7 @@ def cells_of(saved: set[int]) -> SavedCells:
     packed = tuple(
         SavedCell(cell * CELL, zlib.compress(DATA[cell * CELL : (cell + 1) * CELL], 1)) for cell in sorted(saved)
     )
-    return SavedCells(ScanResult((), len(DATA), b"", b"", saved_cells=packed, newlines=STARTS))
+    return SavedCells(ScanResult((), len(DATA), HeldEdges(), saved_cells=packed, newlines=STARTS))
 
 
 @given(st.sets(st.integers(0, COUNT - 1)), st.integers(0, len(DATA) + 10), st.integers(0, 3 * CELL))
@@ -49,6 +50,6 @@ def test_cells_are_unpacked_again() -> None:
 
 def test_a_stream_without_cells_is_empty() -> None:
     """Nothing can be read, and the first line is line 1."""
-    empty = SavedCells(ScanResult((), 0, b"", b""))
+    empty = SavedCells(ScanResult((), 0, HeldEdges()))
     assert empty.read(0, 10) == b""
     assert empty.line_number(0) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import tempfile
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 
 from triage.model.evidence import Source
 from triage.records import saved_cells
-from triage.scan import interface, known_spans, lines, run, spans
+from triage.scan import edges, interface, known_spans, lines, run, spans
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
 
@@ -65,7 +67,7 @@ def small_limits(**more: int) -> Iterator[None]:
     """Use the constants of SMALL in every module that imports them by name."""
     values = {**SMALL, **more}
     with contextlib.ExitStack() as stack:
-        for module in (interface, known_spans, lines, run, spans, saved_cells):
+        for module in (edges, interface, known_spans, lines, run, spans, saved_cells):
             for name, value in values.items():
                 if hasattr(module, name):
                     stack.enter_context(mock.patch.object(module, name, value))
@@ -179,7 +181,8 @@ def temporary_file(data: bytes) -> Iterator[str]:
 def scan_bytes(data: bytes, **options: object) -> ScanResult:
     """Scan `data` as a plain file."""
     with temporary_file(data) as path:
-        return scan_one(plain_container(path), **options)
+        result = scan_one(plain_container(path), **options)
+        return dataclasses.replace(result, edges=HeldEdges(result.head, result.tail))
 
 
 def literals_in(line: bytes) -> tuple[int, ...]:

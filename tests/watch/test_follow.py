@@ -18,6 +18,7 @@ from triage.model.diagnosis import Stats
 from triage.pipeline import earlier_readings, file_states
 from triage.pipeline.intake import Intake, writer_key
 from triage.scan import interface, known_spans, lines, run, spans
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
 from triage.watch import follow
@@ -66,7 +67,10 @@ def scan_whole(directory: Path) -> dict[str, ScanResult]:
         on_failure=intake.warn_unreadable,
     )
     # A text that grows has no digest.
-    return {source.name: replace(scanned, digest="") for source, scanned in scan.run(intake.containers())[0]}
+    return {
+        source.name: replace(scanned, digest="", edges=HeldEdges(scanned.head, scanned.tail))
+        for source, scanned in scan.run(intake.containers())[0]
+    }
 
 
 scan_whole.forms = ()  # type: ignore[attr-defined]

@@ -8,7 +8,8 @@ in hexadecimal. The mask is as long as the line.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
@@ -49,10 +50,20 @@ def ask_masked_text(question: Callable[[str], Answer]) -> Callable[[str], Answer
 
 
 def ask_lines(question: Callable[[bytes], Answer], data: bytes) -> Iterator[tuple[int, int, Answer]]:
-    """Yield start, end and answer of each line of `data` whose answer is true; `question` is one of `ask_masked`."""
-    start = 0
-    for line in data.split(b"\n"):
-        answer = question(line)
-        if answer:
-            yield start, start + len(line), answer
-        start += len(line) + 1
+    """Yield start, end and answer of each line of `data` whose answer is true; `question` is one of `ask_masked`.
+
+    Each mask is asked once, however many lines have it.
+    """
+    masks, starts = _split_masked(data)
+    answers = {mask: answer for mask in dict.fromkeys(masks) if (answer := question(mask))}
+    if answers:
+        for mask, start in zip(masks, starts, strict=False):
+            if mask in answers:
+                yield start, start + len(mask), answers[mask]
+
+
+@functools.lru_cache(maxsize=4)
+def _split_masked(data: bytes) -> tuple[Sequence[bytes], Sequence[int]]:
+    """Return the masks of the lines of `data` and where they start. The rooms ask about the same few pieces in turn."""
+    masks = mask_digits(data).split(b"\n")
+    return masks, list(itertools.accumulate((len(mask) + 1 for mask in masks), initial=0))

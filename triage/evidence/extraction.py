@@ -403,8 +403,8 @@ def _read_start(source: Source, scan: ScanResult, read: Read, context: SourceCon
 
 def _start_of_reports(scan: ScanResult, literals: Sequence[str]) -> int:
     """Return the offset of the first report of a rank that gave up waiting, which may fill the end of a source."""
-    reports = {index for index, literal in enumerate(literals) if literal.strip() in _REPORTS_OF_WAITING}
-    return min((hit.start for hit in scan.hits if not reports.isdisjoint(hit.literals)), default=0)
+    hits = (hit for hit in scan.hits if any(literals[index].strip() in _REPORTS_OF_WAITING for index in hit.literals))
+    return min((hit.start for hit in hits), default=0)
 
 
 def _learn_addresses(job: JobMap, text: str) -> None:

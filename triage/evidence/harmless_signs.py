@@ -7,8 +7,10 @@ that asks for an earlier boot, a heading of a document. They count only where no
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import itertools
+import math
 from collections.abc import Iterable, Sequence
 
 from triage.base.digit_masks import ask_masked_text
@@ -17,8 +19,8 @@ from triage.evidence.endings.failure_terms import goes_on
 from triage.model import Evidence
 from triage.ranks.prefix import ParsedLine
 from triage.records.activity import shows_progress
-from triage.records.completion import read_completion
-from triage.records.text import Text
+from triage.records.completion import has_hint, read_completion
+from triage.records.text import Line, Text
 
 HARMLESS = "harmless"
 """Field of a fact that has such a sign: the sign, as a sentence."""
@@ -27,7 +29,7 @@ _KINDS = frozenset(("message", "kernel", "native", "scheduler", "ending", "excep
 _OF_HOST = frozenset(("kernel", "scheduler"))
 _FEWEST_STEPS, _WENT_ON = 2, 5.0
 _MOST_FACTS, _NEAR_LINES, _NEXT_LINES, _LINES_BEFORE, _REACH = 40, 60, 2, 6, 1 << 14
-_LONGEST = 400
+_LONGEST, _LONGEST_GLANCE = 400, 1000
 _RECOVERED = lazy_re(
     r"(?i)\b(?:ok|up|active|alive|restored|renewed|recovered|(?:re-?)?established|reconnected|connected|succeeded|"
     r"success(?:ful(?:ly)?)?|resumed|resolved|reachable|responding|healthy|ready|online|normal|cleared|complete|"
@@ -42,6 +44,8 @@ _RUNS = lazy_re(
 )
 # What each form of it holds; a session, which begins a line, is told by that.
 _RUN_HINTS = ("startup complete", "Started container", "Successfully assigned", "Submitted batch", " R", '" 111 OK')
+# What each form of progress holds, in lower case.
+_STEP_HINTS = ("step", "iter", "batch", "epoch", "it/s", "s/it", "loss")
 _OF_SESSION = lazy_re(r">>> |In \[")
 # Names of things have a digit and a letter, or are paths, addresses or quoted.
 _NAME = lazy_re(
@@ -64,7 +68,8 @@ def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
     """
     if len(facts) > _MOST_FACTS:
         return list(facts)
-    signs = [_find_sign(fact, text) for fact in facts]
+    lines = _LinesBehind(text, [fact.offset for fact in facts if _may_be_harmless(fact)])
+    signs = [_find_sign(fact, text, lines) if _may_be_harmless(fact) else "" for fact in facts]
     unmarked = {(fact.text, fact.origin.rank) for fact, sign in zip(facts, signs, strict=True) if not sign}
     return [
         dataclasses.replace(fact, fields={**fact.fields, HARMLESS: sign})
@@ -74,15 +79,48 @@ def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
     ]
 
 
-def _find_sign(fact: Evidence, text: Text) -> str:
-    if fact.kind not in _KINDS or fact.count > 1:
-        return ""
-    return _find_sign_behind(fact, text) or _find_sign_before(fact, text)
+def _may_be_harmless(fact: Evidence) -> bool:
+    return fact.kind in _KINDS and fact.count <= 1
 
 
-def _find_sign_behind(fact: Evidence, text: Text) -> str:
-    lines = (line for line in text.lines_from(fact.offset, _REACH) if line.offset >= fact.end > fact.offset)
-    behind = [line.parsed for line in itertools.islice(lines, _NEAR_LINES)]
+class _LinesBehind:
+    """The lines behind the facts of a source, which are read once for facts that stand near each other."""
+
+    def __init__(self, text: Text, offsets: Sequence[int]) -> None:
+        self._text = text
+        self._regions: list[tuple[int, int]] = []
+        for offset in sorted(offsets):
+            start = self._regions.pop()[0] if self._regions and offset < self._regions[-1][1] else offset
+            self._regions.append((start, offset + _REACH))
+        self._lines: dict[int, tuple[list[Line], list[int], list[int]]] = {}
+
+    def near(self, fact: Evidence) -> list[ParsedLine]:
+        """Return the next lines behind a fact, and of those further behind the ones that may be a sign."""
+        if fact.end <= fact.offset:
+            return []
+        lines, offsets, signs = self._read(fact.offset)
+        first = bisect.bisect_left(offsets, fact.end)
+        stop = min(first + _NEAR_LINES, bisect.bisect_left(offsets, fact.offset + _REACH))
+        second = min(first + _NEXT_LINES, stop)
+        further = signs[bisect.bisect_left(signs, second) : bisect.bisect_left(signs, stop)]
+        return [lines[number].parsed for number in (*range(first, second), *further)]
+
+    def _read(self, offset: int) -> tuple[list[Line], list[int], list[int]]:
+        """Return the lines of a region, their offsets, and the numbers of those that may be a sign."""
+        number = bisect.bisect_right(self._regions, (offset, math.inf)) - 1
+        if number not in self._lines:
+            start, end = self._regions[number]
+            lines = list(self._text.lines_from(start, end - start))
+            signs = [index for index, line in enumerate(lines) if _may_be_sign(line.raw)]
+            self._lines[number] = lines, [line.offset for line in lines], signs
+        return self._lines[number]
+
+
+def _find_sign(fact: Evidence, text: Text, lines: _LinesBehind) -> str:
+    return _find_sign_behind(fact, lines.near(fact)) or _find_sign_before(fact, text)
+
+
+def _find_sign_behind(fact: Evidence, behind: Sequence[ParsedLine]) -> str:
     if any(_shows_a_run(parsed.text[:_LONGEST]) for parsed in behind):
         return "A later line shows that a job or a program runs"
     if _recovers(fact, behind):
@@ -92,6 +130,23 @@ def _find_sign_behind(fact: Evidence, text: Text) -> str:
     if any(_is_same_writer(fact, parsed) and goes_on(parsed.text) for parsed in behind[:_NEXT_LINES]):
         return "The next lines say that the program goes on"
     return ""
+
+
+def _may_be_sign(raw: str) -> bool:
+    """Quick check of a line with its prefix: most lines behind a failure are no sign, and need not be parsed."""
+    return len(raw) > _LONGEST_GLANCE or _has_hint_of_sign(raw)
+
+
+@ask_masked_text
+def _has_hint_of_sign(raw: str) -> bool:
+    lower = raw.lower()
+    return (
+        any(hint in raw for hint in _RUN_HINTS)
+        or any(hint in lower for hint in _STEP_HINTS)
+        or _OF_SESSION.search(raw) is not None
+        or _RECOVERED.search(raw) is not None
+        or has_hint(raw.encode("utf-8", "surrogatepass"))
+    )
 
 
 def _shows_a_run(text: str) -> bool:

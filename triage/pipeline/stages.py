@@ -8,7 +8,6 @@ from triage import artifacts, compare, evidence, sources
 from triage.base.addresses import displayed_address
 from triage.base.options import Options, Report, advance
 from triage.catalog import version_bounds
-from triage.catalog.cache import choose_directory
 from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
 from triage.diagnose import near_misses, report
@@ -16,11 +15,11 @@ from triage.evidence.extraction import extract_job
 from triage.model.diagnosis import Stats
 from triage.pipeline import summary
 from triage.pipeline.earlier_readings import open_readings
-from triage.pipeline.intake import Intake, writer_key
+from triage.pipeline.intake import Intake
 from triage.pipeline.results import AnalysedJob, ScannedJob
+from triage.pipeline.scan_texts import scan_texts
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.pipeline.setting_causes import diagnose_with_settings
-from triage.scan.run import Scan
 
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
@@ -31,22 +30,7 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, shown, discovered.warnings)
     readings = open_readings(shown, intake.files, forms, options)
-    scan = Scan(
-        forms,
-        writer_key,
-        workers=options.for_paths(paths).cores,
-        chunk_bytes=options.chunk_bytes,
-        windows=catalog.windows,
-        generic=frozenset(range(len(evidence.TRIGGERS))),
-        engine=options.engine,
-        fork=options.for_paths(paths).fork,
-        cache=choose_directory(),
-        find_known=readings.find_spans,
-        on_progress=advance(progress, sum(file.size for file in intake.files)),
-        on_failure=intake.warn_unreadable,
-    )
-    scanned, _ = scan.run(intake.containers())
-    readings.add_spans(scan.file_spans())
+    scanned = scan_texts(intake, readings, forms, catalog, options.for_paths(paths), progress)
     sources.stop_threads(paths)
     files, size = discovered.files, sum(file.size for file in discovered.files)
     job = ScannedJob(catalog, literals, scanned, len(files), size, discovered.warnings, readings=readings)

@@ -148,10 +148,11 @@ class _LineChoice:
         """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
         count = self._counts.get(writer, 0)
         most = _PER_WRITER if writer else self._without_writer
-        if data and count < most and (not count or _is_informative(data)):
+        is_informative, may_say_end = _glance(data)
+        if data and count < most and (not count or is_informative):
             self._counts[writer] = count + 1
             return True
-        if self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS or not has_hint(data):
+        if not may_say_end or self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS:
             return False
         self._hints += 1
         is_completion = bool(read_completion(data[-_LONGEST_END:].decode("utf-8", "replace"))[0])
@@ -160,8 +161,9 @@ class _LineChoice:
 
 
 @ask_masked
-def _is_informative(line: bytes) -> bool:
-    return _INFORMATIVE.search(line) is not None and _STACK.search(line) is None
+def _glance(line: bytes) -> tuple[bool, bool]:
+    """Return whether a line is informative, and whether it may say that something ended well."""
+    return _INFORMATIVE.search(line) is not None and _STACK.search(line) is None, has_hint(line)
 
 
 @ask_masked

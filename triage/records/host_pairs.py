@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
-from triage.base.digit_masks import mask_digits
+from triage.base.digit_masks import ask_lines, ask_masked, mask_digits
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.ranks.grammar import Table
 from triage.ranks.identity import JobMap
-from triage.ranks.layouts import LONGEST_PREFIX
 from triage.records.described_pods import find_described_pods
 from triage.records.introductions import may_introduce, read_introduction
-from triage.records.text import Line, Text
+from triage.records.text import Line, Text, is_one_line
 
 _HINTS = (b" NCCL ", b" HCCL ", b"ank", b"  host", b"ostname", b"ode name", b"odename")
 _MOST = 64  # lines with a hint at the start, and as many at the end
-_LONGEST = 400
+_LONGEST, _LONGEST_GLANCE = 400, 1 << 11
 _RANK = lazy_re(r"(?i)(?<![a-z_])(?:global[ _]?|world[ _]?)?rank[ :=#]{1,2}(\d{1,6})\b")
 # An entry in torchelastic's table; an agent lists the workers of its own node.
 _TABLE_ENTRY = lazy_re(r"^  host {2,8}: (?P<host>[A-Za-z][\w.-]{1,80})$")
@@ -37,21 +38,29 @@ class HostPair:
 def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> tuple[HostPair, ...]:
     """Return the pairs in the first and last lines of a source, each once."""
     pairs: dict[HostPair, None] = {}
-    without_pair: set[bytes] = set()  # how lines begin whose prefix cannot name two hosts
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
         for start, end in _hinted_lines(data):
             physical = data[start:end]
-            prefix = mask_digits(physical[:LONGEST_PREFIX])
-            if prefix in without_pair and not may_introduce(physical):
+            is_short = text.layout.has_whole_lines and len(physical) <= _LONGEST_GLANCE
+            if is_short and not _may_give_pair(mask_digits(physical), text.layout.table):
                 continue
-            lines = text.parse_line(physical, offset + start)
-            for line in lines:
+            for line in text.parse_line(physical, offset + start):
                 pairs.update(dict.fromkeys(_read(line)))
-            if text.layout.has_whole_lines and len(lines) == 1 and not _may_name_two(lines[0]):
-                without_pair.add(prefix)
         pods = find_described_pods(text, data, offset)
         pairs.update({HostPair(pod.name, pod.node, True): None for pod in pods})
     return tuple(pairs)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _may_give_pair(masked: bytes, table: Table) -> bool:
+    """Whether a line may name two hosts: it introduces its writer, its prefix names two, or several writers wrote it.
+
+    No digit decides that.
+    """
+    if may_introduce(masked) or not is_one_line(masked):
+        return True
+    parsed = Line(0, masked, 1970, table).parsed
+    return parsed.origin.host is not None and len(parsed.layers) > 1
 
 
 def learn_host_pair(job: JobMap, source: str, pair: HostPair) -> None:
@@ -59,10 +68,6 @@ def learn_host_pair(job: JobMap, source: str, pair: HostPair) -> None:
     job.learn_same_host(source, pair.outer, pair.inner, is_stated=pair.is_stated)
     if pair.is_stated and pair.rank >= 0:
         job.learn_host_of_rank(pair.rank, pair.inner)
-
-
-def _may_name_two(line: Line) -> bool:
-    return line.parsed.origin.host is not None and len(line.parsed.layers) > 1
 
 
 def _read(line: Line) -> Iterator[HostPair]:
@@ -78,35 +83,15 @@ def _read(line: Line) -> Iterator[HostPair]:
         yield HostPair(host or "", name, True, rank if rank is not None else int(stated[1]) if stated else -1)
 
 
-def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the first and the last lines with each hint."""
-    starts: dict[int, int] = {}
-    for hint in _HINTS:
-        for at in (*_first_places(data, hint), *_last_places(data, hint)):
-            start, end = data.rfind(b"\n", 0, at) + 1, data.find(b"\n", at)
-            starts[start] = end if end >= 0 else len(data)
-    yield from sorted(starts.items())
+def _hinted_lines(data: bytes) -> list[tuple[int, int]]:
+    """Return start and end of the first and the last lines with each hint."""
+    lines: dict[bytes, list[tuple[int, int]]] = {hint: [] for hint in _HINTS}
+    for start, end, hints in ask_lines(_hints_in, data):
+        for hint in hints:
+            lines[hint].append((start, end))
+    return sorted({place for places in lines.values() for place in (*places[:_MOST], *places[-_MOST:])})
 
 
-def _first_places(data: bytes, hint: bytes) -> Iterator[int]:
-    at = -1
-    for _ in range(_MOST):
-        at = data.find(hint, at + 1)
-        if at < 0:
-            return
-        yield at
-        at = data.find(b"\n", at)
-        if at < 0:
-            return
-
-
-def _last_places(data: bytes, hint: bytes) -> Iterator[int]:
-    at = len(data)
-    for _ in range(_MOST):
-        at = data.rfind(hint, 0, at)
-        if at < 0:
-            return
-        yield at
-        at = data.rfind(b"\n", 0, at)
-        if at < 0:
-            return
+@ask_masked
+def _hints_in(line: bytes) -> tuple[bytes, ...]:
+    return tuple(hint for hint in _HINTS if hint in line)

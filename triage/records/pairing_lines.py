@@ -10,14 +10,14 @@ import dataclasses
 import itertools
 from collections.abc import Iterator
 
-from triage.base.digit_masks import ask_lines, ask_masked
+from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
 from triage.records import launcher_worlds
-from triage.records.introductions import names_other_host, read_introduction
+from triage.records.introductions import may_introduce, names_other_host, read_introduction
 from triage.records.text import Text
 from triage.records.tracebacks import HEADER
 
@@ -143,6 +143,8 @@ def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> I
     text = text[:_LONGEST]
     if HEADER in text:  # a rank behind it is that of a traceback that the writer quotes
         return
+    if origin.pid is None and origin.local_rank is None and not _names_part(text):
+        return
     listed = _LISTED.match(text)
     pids = {int(match[1] or match[2]) for match in _PID.finditer(text)}
     pids |= {int(listed[1])} if listed else set()
@@ -178,6 +180,13 @@ def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> I
             is_other=rank is None,
             writer_host=origin.host or "",
         )
+
+
+@ask_masked_text
+def _names_part(text: str) -> bool:
+    """Quick check: does a line name a process, a local rank, a node or a host, besides what its prefix says?"""
+    patterns = (_PID, _LOCAL, _LISTED, _AGENT, _NODE, _NODE_SIZE, _NODES)
+    return may_introduce(text.encode("utf-8", "surrogatepass")) or any(pattern.search(text) for pattern in patterns)
 
 
 def learn_pairing(job: JobMap, source: str, pairing: Pairing) -> None:

@@ -105,25 +105,24 @@ class Line:
 class _Page:
     """The physical lines that start in one page; each is split into parsed lines on first use."""
 
-    __slots__ = ("_may_start_anywhere", "_split", "lines", "offsets", "parts")
+    __slots__ = ("_may_start_anywhere", "lines", "offsets", "parts")
 
-    def __init__(self, offset: int, data: bytes, split: Callable[[bytes, int], list[Line]], is_wrapped: bool) -> None:
+    def __init__(self, offset: int, data: bytes, is_wrapped: bool) -> None:
         self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
         self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
         self.lines: list[list[Line] | None] = [None] * len(self.parts)
         self._may_start_anywhere = is_wrapped or may_have_second_writer(data)
-        self._split = split
 
     def may_start(self, index: int, start: bytes) -> bool:
         """Can a line that begins with `start` be in this physical line?"""
         part = self.parts[index]
         return part.startswith(start) or self._may_start_anywhere or b"\r" in part
 
-    def at(self, index: int) -> list[Line]:
+    def at(self, index: int, split: Callable[[bytes, int], list[Line]]) -> list[Line]:
         """Return the parsed lines of a physical line."""
         lines = self.lines[index]
         if lines is None:
-            lines = self.lines[index] = self._split(self.parts[index], self.offsets[index])
+            lines = self.lines[index] = split(self.parts[index], self.offsets[index])
         return lines
 
 
@@ -154,7 +153,7 @@ class Text:
                         return
                     continue
                 others = 0
-                for line in page.at(index):
+                for line in page.at(index, self._parse_line):
                     if line.offset >= stop:
                         return
                     if line.offset >= offset:
@@ -169,7 +168,9 @@ class Text:
                 if page.offsets[index] < least - LONGEST:
                     return
                 if page.may_start(index, start):
-                    yield from (line for line in reversed(page.at(index)) if least <= line.offset < offset)
+                    yield from (
+                        line for line in reversed(page.at(index, self._parse_line)) if least <= line.offset < offset
+                    )
 
     def lines_at(self, start: int, end: int) -> list[Line]:
         """Return the lines of the physical line in [start, end)."""
@@ -246,11 +247,11 @@ class Text:
         position = data.find(b"\n") + 1 if before else 0
         is_wrapped = bool(self.layout.wrapper or self.layout.is_joined)
         if (before and not position) or position >= len(data):
-            return _Page(start, b"", self._parse_line, is_wrapped)
+            return _Page(start, b"", is_wrapped)
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        return _Page(start - before + position, data[position:], self._parse_line, is_wrapped)
+        return _Page(start - before + position, data[position:], is_wrapped)
 
 
 def _split_messages(messages: Sequence[Message], data: bytes, offset: int, year: int, table: Table) -> list[Line]:
@@ -272,7 +273,7 @@ def _split_messages(messages: Sequence[Message], data: bytes, offset: int, year:
 
 def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> list[Line]:
     """Split one physical line (without its newline) at carriage returns and where a second writer begins."""
-    if _is_one_line(data):
+    if is_one_line(data):
         return [Line(offset, data, year, table)]
     second = [*find_second_writers(data), *_behind_progress_bars(data, year, table)]
     if b"\r" not in data and not second:
@@ -290,7 +291,7 @@ def split_line(data: bytes, offset: int, year: int, table: Table = BY_START) -> 
 
 
 @ask_masked
-def _is_one_line(data: bytes) -> bool:
+def is_one_line(data: bytes) -> bool:
     """Quick check of a physical line: is it certainly one line of one writer?"""
     may_have_more = b"\r" in data or b"it/s" in data or b"s/it" in data
     return not (may_have_more or find_second_writers(data) or deinterleave.may_be_interleaved(data))

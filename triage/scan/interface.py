@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Protocol
 
 from triage.base.lazy_dataclass import dataclass
+from triage.scan.edges import Edges
 
 # A longer line is searched in pieces, so that one endless line cannot fill the memory.
 MAX_LINE = 1 << 16
@@ -29,9 +30,6 @@ WRITER_BYTES = 256
 CELL = 1 << 18
 LOOK_BACK = CELL
 LOOK_AHEAD = 2 * CELL
-
-HEAD = 1 << 13
-TAIL = 1 << 15
 
 WriterKey = Callable[[bytes], bytes]
 """Returns a key for the writer of a hit line, from its bytes, within about a microsecond."""
@@ -94,7 +92,7 @@ class SavedCell:
 class ScanResult:
     """The scan of one source.
 
-    `head` and `tail` are its first and last bytes, `matched` counts hit lines, `sampled` the bytes that were only
+    `edges` are its first and last bytes, `matched` counts hit lines, `sampled` the bytes that were only
     sampled. `digest` is that of all bytes that were read, empty while the text still grows. Of a stream, `saved_cells`
     hold what lies around its hits, `newlines` are (offset, newlines before it) for each cell, and `dropped_cells`
     counts those that the memory limit left out.
@@ -102,11 +100,20 @@ class ScanResult:
 
     hits: tuple[Hit, ...]
     size: int
-    head: bytes
-    tail: bytes
+    edges: Edges
     sampled: int = 0
     matched: int = 0
     saved_cells: tuple[SavedCell, ...] = ()
     newlines: tuple[tuple[int, int], ...] = ()
     dropped_cells: int = 0
     digest: str = ""
+
+    @property
+    def head(self) -> bytes:
+        """Its first bytes."""
+        return self.edges.head
+
+    @property
+    def tail(self) -> bytes:
+        """Its last bytes."""
+        return self.edges.tail

@@ -16,11 +16,13 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
+from triage.base.addresses import is_address
 from triage.base.content_digest import digest_list
 from triage.base.forks import map_forked
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
-from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult, WriterKey
+from triage.scan.edges import EdgeReader, Edges, FileEdges, HeldEdges, read_edges
+from triage.scan.interface import SPAN, ScanResult, WriterKey
 from triage.scan.known_spans import FileSpans, FindKnownSpans, KnownSpans, count_complete_spans, divide_spans
 from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
 from triage.scan.literal_matcher import build
@@ -131,6 +133,7 @@ class Scan:
         self._streams: dict[str, tuple[Source, ScanResult]] = {}
         self._others: list[Source] = []
         self._errors: list[BaseException] = []
+        self._edge_reader = EdgeReader()
 
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, ScanResult]], list[Source]]:
         """Scan everything; return the scanned texts and the sources that are not text, each sorted by name."""
@@ -272,16 +275,22 @@ class Scan:
         digests = [digest for part in parts for digest in part.digests]
         digest = digest_list(digests)
         if not any(digests):
-            return plain.source, ScanResult((), 0, b"", b"", digest=digest)
-        head = tail = b""
+            return plain.source, ScanResult((), 0, HeldEdges(), digest=digest)
+        edges: Edges = HeldEdges()
         try:
-            with contextlib.closing(open_file(plain.source.path or "")) as file:
-                head, tail = file.read_at(HEAD, 0), file.read_at(TAIL, max(0, plain.size - TAIL))
+            edges = self._edges(plain.source.path or "", plain.size)
         except OSError as error:
             if not any(span.problem for span in plain.spans.values()):
                 self._on_failure(name, error)
         sampled = sum(part.sampled for part in parts)
-        return plain.source, ScanResult(hits, plain.size, head, tail, sampled, matched, digest=digest)
+        return plain.source, ScanResult(hits, plain.size, edges, sampled, matched, digest=digest)
+
+    def _edges(self, path: str, size: int) -> Edges:
+        """Return the edges of a file: those of an object are held, since each reading is a request."""
+        if is_address(path):
+            return read_edges(path, size)
+        open_file(path).close()  # whether it can be read is known now
+        return FileEdges(path, size, self._edge_reader)
 
 
 def _encode_span(span: _Span) -> list[Any]:

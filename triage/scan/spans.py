@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from triage.base.content_digest import digest_list, start_digest
+from triage.scan.edges import HEAD, TAIL, HeldEdges
 from triage.scan.interface import (
     CELL,
-    HEAD,
     MAX_LINE,
     OVERLAP,
     SPAN,
-    TAIL,
     LiteralMatcher,
     SavedCell,
     ScanResult,
@@ -199,8 +198,7 @@ class _StreamScan:
         return ScanResult(
             hits,
             size,
-            head,
-            tail,
+            HeldEdges(head, tail),
             self.collector.sampled,
             matched,
             saved,

@@ -24,7 +24,7 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)
 class Principal:
     """Somebody who is signed in.
 
-    `name` goes to the audit log; `client_key` tells clients apart for the rate limits; if it is empty, their address does.
+    `name` goes to the audit log; `client_key` tells clients apart for the rate limits, or their address if it is empty.
     """
 
     name: str

@@ -23,7 +23,8 @@ from triage.pipeline.earlier_readings import EarlierReadings, open_readings
 from triage.pipeline.intake import Intake, writer_key
 from triage.pipeline.results import ScannedJob
 from triage.ranks.file_names import find_root
-from triage.scan.interface import HEAD, SPAN, TAIL, ScanResult
+from triage.scan.edges import HEAD, TAIL, HeldEdges
+from triage.scan.interface import SPAN, ScanResult
 from triage.scan.lines import Collector, merge_spans
 from triage.scan.literal_matcher import build
 from triage.scan.spans import LineFeeder, find_line_behind
@@ -198,7 +199,7 @@ class Follower:
         Reads it again only when the file has grown much, because that takes as long as scanning a megabyte.
         """
         if file.source_head is None or _is_stale(file):
-            scan = ScanResult((), file.position, self._head(file), self.tail(file, TAIL))
+            scan = ScanResult((), file.position, HeldEdges(self._head(file), self.tail(file, TAIL)))
             file.source_head, file.head_length = (
                 make_context(file.name, scan, guess_year([(file.source, scan)]), find_root(self.paths, {file.name})),
                 file.position,
@@ -264,7 +265,8 @@ class Follower:
 
     def _scan_result(self, file: FollowedFile, last: int) -> ScanResult:
         hits, matched = merge_spans([file.collector.groups])
-        return ScanResult(hits, file.position, self._head(file), self.tail(file, last), file.collector.sampled, matched)
+        edges = HeldEdges(self._head(file), self.tail(file, last))
+        return ScanResult(hits, file.position, edges, file.collector.sampled, matched)
 
 
 def _start_behind(file: FollowedFile, readings: EarlierReadings) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_re import lazy_re
 
 Level = Literal["", "fatal", "error", "low"]
@@ -65,7 +66,11 @@ def read_level(raw: str) -> Level:
     raw = _COLOUR.sub("", _CRI.sub("", raw))
     if '{"' in raw[:200] or '": ' in raw[:60]:
         return _read_json_level(raw[:_JSON_HEAD])
-    head = raw[:_HEAD]
+    return _read_text_level(raw[:_HEAD])
+
+
+@ask_masked_text
+def _read_text_level(head: str) -> Level:
     for pattern in (_UPPER, _MARKED, _LETTER):
         match = pattern.search(head)
         if match is not None:

@@ -1,0 +1,82 @@
+"""The first and last bytes of a source: held, or read again whenever they are needed.
+
+Of ten thousand files they are more than all that is known of these files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import OrderedDict
+from dataclasses import field
+from typing import Protocol
+
+from triage.base.lazy_dataclass import dataclass
+from triage.sources.opened_file import open_file
+
+HEAD = 1 << 13
+TAIL = 1 << 15
+_MOST_HELD = 8
+
+
+class Edges(Protocol):
+    """The first and the last bytes of a source."""
+
+    @property
+    def head(self) -> bytes:
+        """Its first HEAD bytes."""
+
+    @property
+    def tail(self) -> bytes:
+        """Its last TAIL bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldEdges:
+    """Bytes that cannot be read again, or not for free."""
+
+    head: bytes = b""
+    tail: bytes = b""
+
+
+class EdgeReader:
+    """Reads the edges of files, and holds those of the last few."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, HeldEdges] = OrderedDict()
+
+    def read(self, path: str, size: int) -> HeldEdges:
+        """Return the edges of a file that had `size` bytes; empty if it cannot be read any more."""
+        edges = self._held.get(path)
+        if edges is None:
+            edges = HeldEdges()
+            with contextlib.suppress(OSError):
+                edges = read_edges(path, size)
+            self._held[path] = edges
+            if len(self._held) > _MOST_HELD:
+                self._held.popitem(last=False)
+        return edges
+
+
+def read_edges(path: str, size: int) -> HeldEdges:
+    """Return the edges of a file that had `size` bytes. Raises OSError."""
+    with contextlib.closing(open_file(path)) as file:
+        return HeldEdges(file.read_at(min(HEAD, size), 0), file.read_at(min(TAIL, size), max(0, size - TAIL)))
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdges:
+    """The edges of a file of this machine."""
+
+    path: str
+    size: int
+    reader: EdgeReader = field(compare=False, repr=False)
+
+    @property
+    def head(self) -> bytes:
+        """Its first HEAD bytes."""
+        return self.reader.read(self.path, self.size).head
+
+    @property
+    def tail(self) -> bytes:
+        """Its last TAIL bytes."""
+        return self.reader.read(self.path, self.size).tail
