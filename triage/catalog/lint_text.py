@@ -6,11 +6,11 @@ A cause must not match a sentence that only has its words, nor a text that many 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from triage.catalog import prose
 from triage.catalog.check_context import EvidenceReader
-from triage.catalog.match import evaluate_signature, positive_leaves
+from triage.catalog.match import make_evaluator, positive_leaves
 from triage.catalog.model import Leaf, Signature
 from triage.catalog.problems import Remark
 from triage.catalog.regex import compile_pattern
@@ -29,35 +29,35 @@ class TextRules:
         """Problems of one signature; of a table, give one row."""
         if signature.role != "cause" or signature.status == "deprecated" or signature.match is None:
             return
-        for line in filter(self._make_filter(signature), self._everyday):
-            if self._matches(signature, line):
+        evaluate, may_match = make_evaluator(signature), _make_filter(signature)
+
+        def matches(line: str) -> bool:
+            return evaluate(self._to_evidence(line)) is not None
+
+        for line in filter(may_match, self._everyday):
+            if matches(line):
                 message = f"a line of a healthy program matches: {line!r}"
                 yield "error", ("match",), message, _HINT
                 break
         for line in prose.GENERAL:
-            if self._matches(signature, line):
+            if matches(line):
                 message = f"a general text is enough for this cause: {line!r}"
                 hint = "add a word of the subject (component, path, field), or set `role: either`"
                 yield "error", ("match",), message, hint
                 break
         for leaf in positive_leaves(signature.match):
-            sentence = self._find_matching_prose(signature, leaf)
+            sentence = next(filter(matches, filter(may_match, _write_prose(leaf))), None)
             if sentence is not None:
                 yield "error", ("match",), f"prose matches: {sentence!r}, with the words of {leaf.text}", _HINT
 
-    def _find_matching_prose(self, signature: Signature, leaf: Leaf) -> str | None:
-        if leaf.text is None or leaf.kind == "inference":
-            return None
-        may_match = self._make_filter(signature)
-        lines = (line for line in prose.write_prose(leaf.text) if may_match(line))
-        return next((line for line in lines if self._matches(signature, line)), None)
 
-    def _matches(self, signature: Signature, line: str) -> bool:
-        return evaluate_signature(signature, self._to_evidence(line)) is not None
+def _write_prose(leaf: Leaf) -> Iterable[str]:
+    return () if leaf.text is None or leaf.kind == "inference" else prose.write_prose(leaf.text)
 
-    def _make_filter(self, signature: Signature) -> Callable[[str], bool]:
-        filters = [_make_leaf_filter(leaf) for leaf in positive_leaves(signature.match)]
-        return lambda line: any(may_match(line) for may_match in filters)
+
+def _make_filter(signature: Signature) -> Callable[[str], bool]:
+    filters = [_make_leaf_filter(leaf) for leaf in positive_leaves(signature.match)]
+    return lambda line: any(may_match(line) for may_match in filters)
 
 
 def _make_leaf_filter(leaf: Leaf) -> Callable[[str], bool]:

@@ -49,7 +49,13 @@ class Match:
 
 def evaluate_signature(signature: Signature, evidence: Sequence[Evidence]) -> Match | None:
     """Match one signature, whatever its status; None if it does not hold."""
-    return MatchSession(MatchPlan((signature,))).add(evidence).get(signature.id)
+    return make_evaluator(signature)(evidence)
+
+
+def make_evaluator(signature: Signature) -> Callable[[Sequence[Evidence]], Match | None]:
+    """Return a function that matches one signature, for many texts."""
+    plan = MatchPlan((signature,))
+    return lambda evidence: MatchSession(plan).add(evidence).get(signature.id)
 
 
 def explain_clauses(signature: Signature, evidence: Sequence[Evidence]) -> tuple[ClauseLine, ...]:
