@@ -35,7 +35,17 @@ def map_forked(
     with forked(works) as pipes:
         for number in range(count):
             line = pipes[number % children].readline()
-            yield unpack(json.loads(line)) if line.endswith(b"\n") else work(number)
+            yield unpack(_load(line)) if line.endswith(b"\n") else work(number)
+
+
+def _load(line: bytes) -> Any:
+    """Return what a line of JSON holds. Equal strings are one object: facts of a file repeat their texts and names."""
+    shared: dict[str, str] = {}
+
+    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: shared.setdefault(value, value) if type(value) is str else value for key, value in pairs}
+
+    return json.loads(line, object_pairs_hook=make_object)
 
 
 def usable_processes(processes: int) -> int:
