@@ -132,3 +132,16 @@ def test_only_the_end_of_its_own_ranks_confirms_a_cause(rank: int, *, is_confirm
     rate_confidence(root, (), [root, effect])
     assert ("Confirmed by this rank's log and the launcher" in root.why) == is_confirmed
     assert ("Only one source shows this" in root.why) != is_confirmed
+
+
+def test_two_sources_that_allow_another_story_are_not_sure_together() -> None:
+    """A dump and watchdog lines agree that two ranks differ, and neither shows which one is wrong."""
+    lines, _ = inferred([0, 8], uncertainty="either may be wrong")
+    dump = make_inferences(
+        "lagging-rank", [0, 8], "they differ; either side may be wrong", fact("x", kind="flight"), basis="absence",
+        uncertainty="either side may be wrong",
+    )  # fmt: skip
+    root = Candidate(lines.signature, None, [*dump, *lines.facts])
+    assert rate_confidence(root, (), [root]) <= OTHER_STORY
+    assert root.why.count("Not certain: either may be wrong") == 1
+    assert "Not certain: either side may be wrong" not in root.why  # the text of the dump has it

@@ -26,6 +26,7 @@ SMALL = {
     "OVERLAP": 16,
     "SPAN": 256,
     "SPAN_LINES": 6,
+    "SPAN_KINDS": 5,
     "SLICE": 32,
     "KEEP_PER_END": 3,
     "KEEP_PER_END_ALIKE": 1,

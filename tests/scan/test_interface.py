@@ -24,19 +24,26 @@ def test_how_many_lines_of_one_kind_are_returned(line: bytes, most: int) -> None
     assert (exact.matched, more.matched) == (most, most + 1)
 
 
-@pytest.mark.parametrize(("lines", "sampled"), [(1024, 0), (1025, 5), (1026, 10)])
-def test_after_how_many_hit_lines_a_span_is_sampled(lines: int, sampled: int) -> None:
-    """1024 hit lines of a span are examined; of the rest one line for each literal of a slice counts."""
+@pytest.mark.parametrize(("lines", "sampled"), [(1025, 0), (1026, 5), (1027, 10)])
+def test_after_how_many_equal_hit_lines_a_span_is_sampled(lines: int, sampled: int) -> None:
+    """1024 repeated lines of a span are examined; of the rest one line for each literal of a slice counts."""
     scanned = scan_bytes(b"boom\n" * lines)
-    assert (scanned.sampled, scanned.matched) == (sampled, min(lines, 1025))
+    assert (scanned.sampled, scanned.matched) == (sampled, min(lines, 1026))
+
+
+@pytest.mark.parametrize(("writers", "sampled"), [(4096, 0), (4097, 14)])
+def test_after_how_many_writers_a_span_is_sampled(writers: int, sampled: int) -> None:
+    """The first lines of 4,096 writers are examined, so that none of them seems to be silent."""
+    scanned = scan_bytes(b"".join(b"[w%05d] boom\n" % number for number in range(writers)))
+    assert (scanned.sampled, len(scanned.hits)) == (sampled, writers)
 
 
 def test_a_slice_of_the_sampled_rest() -> None:
     """After the limit a literal counts once in each 65,536 bytes of the file."""
-    storm = b"boom\n" * 1024
+    storm = b"boom\n" * 1025
     rest = b"boom\n".rjust(64, b".") * 3000
     slices = {(len(storm) + 64 * number) >> 16 for number in range(3000)}
-    assert scan_bytes(storm + rest).matched == 1024 + len(slices) == 1028
+    assert scan_bytes(storm + rest).matched == 1025 + len(slices) == 1029
 
 
 @pytest.mark.parametrize(("length", "pieces"), [(65_536, 1), (65_537, 2), (131_072, 2), (131_073, 3)])

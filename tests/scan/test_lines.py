@@ -45,7 +45,7 @@ def hit_lines_by_kind(data: bytes) -> dict[tuple[tuple[int, ...], object], list[
 @given(SHORT_LINES)
 def test_every_line_with_a_literal_is_returned_or_counted(data: bytes) -> None:
     """Of each kind the first and the last lines are returned, and the last of the first ones counts the others."""
-    with small_limits(SPAN_LINES=1000):
+    with small_limits(SPAN_LINES=1000, SPAN_KINDS=1000):
         scanned = scan_bytes(data, generic=GENERIC)
     kinds = hit_lines_by_kind(data)
     assert scanned.matched == sum(map(len, kinds.values())) == sum(1 + hit.omitted for hit in scanned.hits)
@@ -66,15 +66,17 @@ def test_every_line_with_a_literal_is_returned_or_counted(data: bytes) -> None:
 
 @given(SHORT_LINES)
 def test_a_storm_is_scanned_in_full_and_then_sampled(data: bytes) -> None:
-    """After SPAN_LINES hit lines of a span, a line counts only for literals that are new in its slice."""
+    """After SPAN_LINES repeated hit lines of a span, or SPAN_KINDS kinds, a line counts only for literals that are new
+    in its slice.
+    """
     with small_limits():
         scanned = scan_bytes(data)
-    span, number, lines, sampled, sampled_literals = -1, -1, 0, 0, set[int]()
-    counted = []
+    span, number, repeats, sampled, sampled_literals = -1, -1, 0, 0, set[int]()
+    counted, kinds = [], set[object]()
     for start, line in split_lines(data):
         if start // SMALL["SPAN"] != span:
-            span, number, lines, sampled_literals = start // SMALL["SPAN"], -1, 0, set()
-        if lines >= SMALL["SPAN_LINES"]:
+            span, number, repeats, sampled_literals, kinds = start // SMALL["SPAN"], -1, 0, set(), set()
+        if repeats >= SMALL["SPAN_LINES"] or len(kinds) >= SMALL["SPAN_KINDS"]:
             sampled += len(data[start : start + len(line) + 1])
             if start // SMALL["SLICE"] != number:
                 number, sampled_literals = start // SMALL["SLICE"], set()
@@ -82,7 +84,9 @@ def test_a_storm_is_scanned_in_full_and_then_sampled(data: bytes) -> None:
                 continue
             sampled_literals.update(literals_in(line))
         if literals_in(line):
-            lines += 1
+            kind = literals_in(line), writer(line[: SMALL["WRITER_BYTES"]])
+            repeats += kind in kinds
+            kinds.add(kind)
             counted.append(Hit(start, start + len(line), literals_in(line)))
     assert scanned.sampled == sampled
     assert scanned.matched == len(counted)
@@ -93,7 +97,7 @@ def test_a_storm_is_scanned_in_full_and_then_sampled(data: bytes) -> None:
 @given(TEXTS)
 def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
     """Every literal lies in a hit that names it, also across pieces; every hit contains its literals."""
-    with small_limits(SPAN_LINES=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
+    with small_limits(SPAN_LINES=1000, SPAN_KINDS=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
         hits = scan_bytes(data).hits
     for hit in hits:
         assert hit.literals
@@ -111,7 +115,7 @@ def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
 @given(TEXTS)
 def test_hits_ascend_and_ordinary_lines_are_whole(data: bytes) -> None:
     """Hits are in file order, and a line that is not overlong is one hit, without its newline."""
-    with small_limits(SPAN_LINES=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
+    with small_limits(SPAN_LINES=1000, SPAN_KINDS=1000, KEEP_PER_END=1000, KEEP_PER_END_ALIKE=1000):
         hits = scan_bytes(data).hits
     assert [hit.start for hit in hits] == sorted({hit.start for hit in hits})
     whole = {
@@ -202,7 +206,7 @@ def test_the_limit_of_a_stream_counts_anew_in_each_span(span_end: bytes) -> None
 @pytest.mark.parametrize("length", [SMALL["MAX_LINE"], SMALL["MAX_LINE"] + 1])
 def test_an_overlong_line_of_a_storm_is_not_sampled(length: int) -> None:
     """After the limit, a line of MAX_LINE bytes counts as sampled; a longer one is searched in full."""
-    storm, line, rest = b"boom\n" * SMALL["SPAN_LINES"], b"z" * length + b"\n", b"a line\n"
+    storm, line, rest = b"boom\n" * (1 + SMALL["SPAN_LINES"]), b"z" * length + b"\n", b"a line\n"
     with small_limits():
         scanned = scan_bytes(storm + line + rest)
     assert scanned.sampled == len(rest) + (len(line) if length == SMALL["MAX_LINE"] else 0)

@@ -76,8 +76,12 @@ def rate_confidence(
         share = UNCERTAIN
     stories = {fact.detail.uncertainty for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
     if root.is_inferred and stories and "" not in stories:
-        root.why.extend(f"Not certain: {story}" for story in sorted(stories))
-        share = min(share, OTHER_STORY if root.is_measured else GUESS)
+        texts = "\n".join(fact.text for fact in root.facts)
+        root.why.extend(f"Not certain: {story}" for story in sorted(stories) if story not in texts)
+        is_from_dump = any(
+            isinstance(fact.detail, InferenceDetail) and fact.detail.evidence_kind == "flight" for fact in root.facts
+        )
+        share = min(share, OTHER_STORY if root.is_measured or is_from_dump else GUESS)
     if is_contradicted or any(_may_come_first(root, other) for other in others):
         share = min(share, OTHER_STORY)
     return round(max(LEAST, min(MOST, share)), 2)

@@ -11,8 +11,11 @@ from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.time_order import Clocks
 from triage.model.evidence import Evidence
 from triage.ranks.separate_groups import Stated
+from triage.scan.interface import SPAN_KINDS
 
 T = TypeVar("T")
+# Where only some lines that report failures were read, each rank of a job of this size still has room for 32 of them.
+_MOST_RANKS_WITH_GAPS = SPAN_KINDS // 32
 SANE_WORLD = 1 << 20  # a larger size was misread
 LONG_SILENCE = 10.0  # seconds: a log that stopped so long before those of the others
 
@@ -31,6 +34,7 @@ class RuleContext:
     addresses: IP address to hosts; `local`: host and local rank to ranks; `pids`: process id to ranks
     writes: path to the ranks that say that they write it; `writers`: to who says so, as `list_writers` has them
     memberships: which rank of how many processes say that they are; `host_names`: name of a host to its one name
+    has_gaps: so many lines report failures that only some were read
     """
 
     facts: Sequence[Evidence]
@@ -57,6 +61,7 @@ class RuleContext:
     memberships: Sequence[Stated] = ()
     writers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     host_names: Mapping[str, str] = field(default_factory=dict)
+    has_gaps: bool = False
 
     def evidence_of(self, *indicates: str) -> Sequence[Evidence]:
         """Return the facts whose signatures indicate one of these."""
@@ -77,6 +82,11 @@ class RuleContext:
         if self.world_size is None or self.world_size > SANE_WORLD:
             return self.ranks
         return self.ranks.union(range(self.world_size))
+
+    @cached_property
+    def may_lack_lines(self) -> bool:
+        """Whether lines of ranks may not have been read, so that a rank without a failure may have reported one."""
+        return self.has_gaps and len(self.all_ranks) > _MOST_RANKS_WITH_GAPS
 
     @cached_property
     def exits(self) -> Sequence[Evidence]:

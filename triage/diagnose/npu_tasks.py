@@ -49,6 +49,7 @@ _PROBE = lazy_re(
 _LINK_HINT = "Link para:"
 _ROW_HINTS = ("| time out |", "| no connect |")
 _LONGEST_TEXT = 4000
+_LEAST_IN_ORDER = 2  # devices of a host whose ranks show the order of all ranks there
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,9 +296,22 @@ def _read_probes(context: RuleContext) -> list[Wait]:
 
 
 def find_rank_at(context: RuleContext, address: str, device: int) -> int | None:
-    """Return the one rank on a device of the host with this name or address; where all files are of one host, there."""
+    """Return the one rank on a device of the host with this name or address; where all files are of one host, there.
+
+    A rank without a file is that of the device if it fits between the ranks of the other devices there.
+    """
     hosts = {address, *context.addresses.get(address, ())}
     ranks = {rank for host in hosts for rank in context.local.get((host, device), ())}
     if not ranks and context.one_host:
         ranks = {rank for (_, local), here in context.local.items() if local == device for rank in here}
+    ranks = ranks or _infer_silent_ranks(context, hosts, device)
     return next(iter(ranks)) if len(ranks) == 1 else None
+
+
+def _infer_silent_ranks(context: RuleContext, hosts: Set[str], device: int) -> set[int]:
+    """Return the rank without a trace on a device, where all other devices of the host have ranks in their order."""
+    known = {(local, rank) for (host, local), ranks in context.local.items() if host in hosts for rank in ranks}
+    firsts = {rank - local for local, rank in known}
+    if len(known) < _LEAST_IN_ORDER or len(firsts) != 1:
+        return set()
+    return {firsts.pop() + device} & (context.all_ranks - context.ranks)

@@ -269,6 +269,7 @@ def _make_context(
         writers=job.outcome.writers,
         memberships=job.map.memberships,
         host_names=job.map.host_names.canonical,
+        has_gaps=job.map.has_gaps,
     )
 
 

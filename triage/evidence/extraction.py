@@ -19,6 +19,7 @@ from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
 from triage.evidence.earlier_extractions import EarlierExtractions, with_earlier
 from triage.evidence.endings.extraction import find_endings
+from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import find_root, is_process_snapshot, parse_file_name
@@ -37,7 +38,7 @@ from triage.records import (
     pairing_lines,
 )
 from triage.records.activity import Activity, find_earlier_activity, read_activity
-from triage.records.blocks import build_blocks
+from triage.records.blocks import Named, build_blocks
 from triage.records.earlier_ends import find_earlier_ends, find_last_end
 from triage.records.host_order_lines import find_host_orders
 from triage.records.sections import read_section_ends
@@ -46,8 +47,6 @@ from triage.records.tracebacks import HEADER
 from triage.scan.interface import Hit, ScanResult
 
 Read = Callable[[int, int], bytes]
-Named = tuple[int, int, tuple[str, ...], int]
-"""Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
 
 _MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _YEAR = lazy_re(
@@ -206,6 +205,7 @@ def extract_source(
     tracebacks = _find_headerless(source, scan, read, context) if small else ()
     endings = _find_endings(text, source, scan, read, earlier)
     hits = sorted([*hits, *endings.hits]) if endings.hits else hits
+    hits = sorted([*hits, *find_unread_endings(scan, endings.facts, hits, literals)]) if scan.sampled else hits
     facts: list[Evidence] = []
     for block, more in build_blocks(text, hits, tracebacks):
         extracted = headings.extract_below_heading(block, text, read)
@@ -273,6 +273,7 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
     for fact in extracted.facts:
         _learn_from_fact(result, fact)
     result.facts.extend(fact for fact in extracted.facts if not _is_identity_line(fact))
+    result.job.has_gaps |= scan.sampled > 0
     result.wrapped_sources |= {source.name} if extracted.is_wrapped else set()
     result.warnings.extend(_warnings(source, scan, extracted.lost))
 

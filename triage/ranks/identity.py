@@ -46,6 +46,7 @@ class JobMap:
     what the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks.
     `root` is the start that the names of all sources share; it says nothing. `nodes` says which node a place is,
     `orders` which hosts launchers were given, `memberships` which rank of how many processes say that they are.
+    `has_gaps`: so many lines report failures that only some were read.
     """
 
     root: str = ""
@@ -65,6 +66,7 @@ class JobMap:
     nodes: NodeLayout = field(default_factory=NodeLayout)
     orders: set[HostOrder] = field(default_factory=set)
     memberships: list[Stated] = field(default_factory=list)
+    has_gaps: bool = False
     names: NameEvidence = field(default_factory=NameEvidence)
     host_names: HostNames = field(default_factory=HostNames)
     # Source, rank that a text names, and what another map says, with its name.

@@ -20,6 +20,9 @@ from triage.records.deinterleave import FRAME, has_repeated_exception_name
 from triage.records.later_progress import Sequel, read_sequel
 from triage.records.text import REACH, Line, Text
 
+Named = tuple[int, int, tuple[str, ...], int]
+"""Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
+
 _STAMP_REACH = 1 << 12
 _HEADING_REACH = 1 << 15
 _NEAR_STAMPS = 8
@@ -281,11 +284,11 @@ FORMS: tuple[BlockForm, ...] = (
 
 
 def build_blocks(
-    text: Text, hits: Iterable[tuple[int, int, tuple[str, ...], int]], headerless_runs: Iterable[list[Line]] = ()
+    text: Text, hits: Iterable[Named], headerless_runs: Iterable[list[Line]] = ()
 ) -> Iterator[tuple[Block, int]]:
     """Yield the blocks of one source, each with the number of further lines of its kind that were only counted.
 
-    `hits` are (start, end, literals in the line, lines only counted), ascending. `headerless_runs` are tracebacks
+    `hits` are ascending. `headerless_runs` are tracebacks
     without a header. They come first, then the failures of pytest, whose reasons stand far above, then the other blocks
     in file order. A line is in one block at most.
     """

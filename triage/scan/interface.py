@@ -15,8 +15,12 @@ OVERLAP = 1 << 8
 # A file is cut into spans of this size; the limit on hit lines counts within one, and each has a digest of its own. If
 # it changes, the ids of jobs with larger files change.
 SPAN = 1 << 23
-# All of the first hit lines of a span are examined, up to this number; the rest of the span is sampled.
+# Of a span, hit lines are examined until this many had the same literals and the same writer as an earlier one; the
+# rest is sampled.
 SPAN_LINES = 1024
+# The first lines of writers do not count there, so that many ranks that fail at once all count. They have a limit of
+# their own, which bounds the memory.
+SPAN_KINDS = 4096
 # In the sampled rest, each literal counts once per slice of this many bytes.
 SLICE = 1 << 16
 # Of hit lines with the same literals and the same writer, this many of the first and of the last are returned.

@@ -1,7 +1,8 @@
 """Turn literal matches into hit lines, and limit how many of one kind are returned.
 
-A `Collector` gets the lines of one span in order. It examines the first `SPAN_LINES` hit lines and samples the rest. Of
-hit lines with the same literals and the same writer it returns the first and the last few and counts the others.
+A `Collector` gets the lines of one span in order. Hit lines with the same literals and the same writer are of one kind.
+It examines hit lines until `SPAN_LINES` of them repeated a kind, or there are `SPAN_KINDS` kinds, and samples the rest.
+Of each kind it returns the first and the last few lines and counts the others.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from triage.scan.interface import (
     OVERLAP,
     SLICE,
     SPAN,
+    SPAN_KINDS,
     SPAN_LINES,
     WRITER_BYTES,
     Hit,
@@ -69,7 +71,8 @@ class Collector:
         self.writer = writer
         self.generic = generic
         self.groups: HitGroups = {}
-        self._lines = 0
+        self._lines = 0  # of the span that repeat a kind
+        self._kinds: set[tuple[tuple[int, ...], bytes]] = set()  # of the span
         self.sampled = 0
         self.touched_cells: set[int] | None = None  # the cells of the hits, where the caller wants them
         self._misses = 0  # lines with a window that contain no literal
@@ -94,9 +97,14 @@ class Collector:
     def _enter_span(self, position: int) -> None:
         if position // SPAN != self._span:
             self._span, self._lines, self._misses = position // SPAN, 0, 0
+            self._kinds.clear()
+
+    def _is_full(self) -> bool:
+        """Whether the rest of the span is only sampled."""
+        return self._lines >= SPAN_LINES or len(self._kinds) >= SPAN_KINDS
 
     def _feed_lines(self, data: bytearray, base: int, start: int, stop: int) -> None:
-        while start < stop and self._lines < SPAN_LINES:
+        while start < stop and not self._is_full():
             limit = 4 * (SPAN_LINES - self._lines) + 64
             matches = self.matcher.find(data, start, stop, limit, exact=self._misses > MAX_MISSES)
             start = self._add_matches(data, base, stop, matches, len(matches) >= limit)
@@ -122,7 +130,7 @@ class Collector:
             literals_here = literals_in(bytes(data[begin:end]), None if was_cut and end == finish else candidates)
             if literals_here:
                 add(data, base, begin, end, literals_here)
-                if self._lines >= SPAN_LINES:
+                if self._is_full():
                     return min(end + 1, stop)
             else:
                 self._misses += 1
@@ -164,8 +172,11 @@ class Collector:
         return min(finish + 1, stop)
 
     def _add(self, data: bytearray, base: int, begin: int, finish: int, literals: tuple[int, ...]) -> None:
-        self._lines += 1
         kind = (literals, self.writer(bytes(data[begin : min(finish, begin + WRITER_BYTES)])))
+        if kind in self._kinds:
+            self._lines += 1
+        else:
+            self._kinds.add(kind)
         group = self.groups.get(kind)
         if group is None:
             are_alike = kind[1] and not self.generic.issuperset(literals)

@@ -11,6 +11,7 @@ from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
+from triage.diagnose.npu_tasks import find_rank_at
 from triage.diagnose.rules import links
 from triage.model.evidence import Evidence
 
@@ -114,3 +115,43 @@ def test_calls_that_timed_out_show_which_end_is_odd() -> None:
     tasks = [fact(task.format("AllGather" if rank == 3 else "AllReduce", rank), rank) for rank in range(4)]
     suspects = find_suspects([fact(text, 0), *tasks], identifier="hccl.heartbeat-operator-mismatch")
     assert suspects == (3,)
+
+
+def _heartbeat(reporter: int, device: int) -> Evidence:
+    local, remote = f"node[10.0.0.1/{reporter}] dataType[float32]", f"node[10.0.0.1/{device}] dataType[bfloat16]"
+    text = f"check opinfo inconsistent. identifier[g] index[7], local({local}); remote({remote})"
+    return fact(f"[Heartbeat]{text}", reporter)
+
+
+@pytest.mark.parametrize(("other", "suspects"), [(7, ()), (6, (0, 2))])
+def test_an_end_without_a_rank_takes_the_blame_if_it_alone_differs(other: int, suspects: tuple[int, ...]) -> None:
+    """Two ranks report the call of a device whose rank no file shows: their equal calls are not wrong."""
+    facts = [_heartbeat(0, 7), _heartbeat(2, other)]
+    assert find_suspects(facts, identifier="hccl.heartbeat-operator-mismatch") == suspects
+
+
+def test_a_parameter_of_an_unknown_end_takes_the_blame() -> None:
+    """Two ranks with the same parameter differ from an end that no link names: neither of them is suspected."""
+    text = "CMD information tag check fail. local[AllReduce_g], remote[AllGather_g]"
+    assert _compare([fact(text, 0, source="0"), fact(text, 1, source="1")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("local", "ranks", "rank"),
+    [
+        ({5: 13, 7: 15}, range(16), 14),
+        ({5: 13}, range(16), None),
+        ({5: 13, 7: 12}, range(16), None),
+        ({5: 13, 7: 15}, range(14), None),
+    ],
+    ids=["in order", "one device", "another order", "no such rank"],
+)
+def test_a_silent_rank_fits_between_the_others_of_its_host(
+    local: dict[int, int], ranks: range, rank: int | None
+) -> None:
+    """Devices 5 and 7 have ranks 13 and 15: device 6 has rank 14, if no file is from that rank."""
+    places = {("10.0.0.2", device): {one} for device, one in local.items()}
+    context = RuleContext((), {}, frozenset(local.values()), len(ranks), frozenset(), local=places)
+    assert find_rank_at(context, "10.0.0.2", 6) == rank
+    present = RuleContext((), {}, frozenset(ranks), len(ranks), frozenset(), local=places)
+    assert find_rank_at(present, "10.0.0.2", 6) is None

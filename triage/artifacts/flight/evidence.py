@@ -98,6 +98,7 @@ def _inferences(recording: Recording, fault: Fault, consequences: str) -> list[E
         fault.text + consequences + ("" if fault.is_certain else f"; not certain: {fault.uncertainty}"),
         _evidence_of(recording, fault),
         basis="measured" if fault.is_certain else "absence",
+        uncertainty="" if fault.is_certain else fault.uncertainty,
         component=COMPONENT,
         waiting=fault.waiting,
     )

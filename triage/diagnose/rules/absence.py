@@ -163,7 +163,7 @@ def find_awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], 
     """Return who timed out, the few others that printed no error of their own, and the evidence for that."""
     waiting = context.ranks_with("waiting")
     absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed - _ranks_in_calls(context)
-    if not waiting or not absent or len(absent) > max(1, len(waiting)):
+    if context.may_lack_lines or not waiting or not absent or len(absent) > max(1, len(waiting)):
         return waiting, frozenset(), None
     return waiting, absent, context.evidence_of("waiting")[0]
 
@@ -311,7 +311,7 @@ def find_not_complaining(context: RuleContext) -> list[Evidence]:
     absent = context.all_ranks - losing - context.ranks_with("waiting") - context.failed
     if not losing or not absent or len(absent) > max(1, len(losing)) or context.evidence_of("waiting"):
         return []
-    if _is_only_log(context, absent):
+    if context.may_lack_lines or _is_only_log(context, absent):
         return []
     they = agree(absent, "it", "they")
     text = f"{format_ranks(losing)} lost the connection to a peer; {format_ranks(absent)} did not, so {they} went first"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
@@ -36,6 +36,8 @@ _LONGEST_TEXT = 4000
 _LONGEST_VALUE = 60
 
 Place = tuple[str, int]
+End = int | str
+"""A rank, or the name of a device whose rank no file shows."""
 
 
 def heartbeat_location(graph: CausalGraph) -> None:
@@ -144,54 +146,63 @@ def _is_failure_of(cause: Candidate, rank: int, lost: Candidate) -> bool:
 
 def compared_calls(graph: CausalGraph) -> None:
     """HCCL compares the call of a rank with that of another one: the few that differ from most are the suspects, else
-    both ends.
+    both ends. An end whose rank no file shows counts, too: if it alone differs, no known rank is at fault.
     """
     for candidate in graph.candidates:
         if candidate.domain != "hccl" or candidate.is_inferred:
             continue
         values = _compared_values(graph.context, candidate)
-        ranks = {rank for by_rank in values.values() for rank in by_rank}
-        if len(ranks) < 2 or not set(candidate.suspects or ()) <= ranks:
+        ends = {end for by_end in values.values() for end in by_end}
+        ranks = {end for end in ends if isinstance(end, int)}
+        if len(ends) < 2 or not ranks or not set(candidate.suspects or ()) <= ranks:
             continue
-        odd = {rank for by_rank in values.values() for rank in _find_odd(by_rank)}
+        odd = {end for by_end in values.values() for end in _find_odd(by_end)}
         odd = odd or _find_odd_waiting(graph.context, ranks)
-        parameter, by_rank = next((one for one in sorted(values.items()) if _find_odd(one[1])), min(values.items()))
-        graph.set_suspects(candidate, odd or ranks, _describe(parameter, by_rank, has_majority=bool(odd)))
+        suspects = {end for end in odd if isinstance(end, int)} if odd else ranks
+        parameter, by_end = next((one for one in sorted(values.items()) if _find_odd(one[1])), min(values.items()))
+        graph.set_suspects(candidate, suspects, _describe(parameter, by_end, has_majority=bool(odd)))
 
 
-def _find_odd_waiting(context: RuleContext, ranks: Set[int]) -> set[int]:
+def _find_odd_waiting(context: RuleContext, ranks: Set[int]) -> set[End]:
     """Return those of the ranks that wait in another call than most members of the group, if some of them do not."""
     odd = {fact.origin.rank for fact in open_calls(context) if fact.origin.rank is not None}
-    return odd & ranks if odd < ranks else set()
+    return {*(odd & ranks)} if odd < ranks else set()
 
 
-def _find_odd(by_rank: Mapping[int, str]) -> set[int]:
-    """Return the ranks that differ from more than half; empty where there is no such majority."""
-    value, count = Counter(by_rank.values()).most_common(1)[0]
-    return {rank for rank in by_rank if by_rank[rank] != value} if 2 * count > len(by_rank) else set()
+def _find_odd(by_end: Mapping[End, str]) -> set[End]:
+    """Return the ends that differ from more than half; empty where there is no such majority."""
+    value, count = Counter(by_end.values()).most_common(1)[0]
+    return {end for end in by_end if by_end[end] != value} if 2 * count > len(by_end) else set()
 
 
-def _describe(parameter: str, by_rank: Mapping[int, str], *, has_majority: bool) -> str:
-    ranks_of: dict[str, list[int]] = defaultdict(list)
-    for rank, value in sorted(by_rank.items()):
-        ranks_of[value].append(rank)
-    parts = [
-        f"{format_ranks(ranks)} {agree(ranks, 'has', 'have')} {value[:_LONGEST_VALUE]}"
-        for value, ranks in sorted(ranks_of.items(), key=lambda one: one[1])
-    ]
+def _describe(parameter: str, by_end: Mapping[End, str], *, has_majority: bool) -> str:
+    ends_of: dict[str, list[End]] = defaultdict(list)
+    for end in sorted(by_end, key=str):
+        ends_of[by_end[end]].append(end)
+    parts = [_describe_ends(ends, value) for value, ends in ends_of.items()]
     return f"Of {parameter} {join_names(parts[:4])}{'' if has_majority else '; no value is that of most'}"
 
 
-def _compared_values(context: RuleContext, candidate: Candidate) -> dict[str, dict[int, str]]:
-    """Return by parameter, or by number of the call, what each rank brought."""
-    values: dict[str, dict[int, str]] = defaultdict(dict)
+def _describe_ends(ends: Sequence[End], value: str) -> str:
+    ranks = sorted(end for end in ends if isinstance(end, int))
+    names = [format_ranks(ranks)] if ranks else []
+    names += [f"{end}, whose rank no file shows," for end in ends if isinstance(end, str)]
+    return f"{join_names(names)} {agree(ends, 'has', 'have')} {value[:_LONGEST_VALUE]}"
+
+
+def _compared_values(context: RuleContext, candidate: Candidate) -> dict[str, dict[End, str]]:
+    """Return by parameter, or by number of the call, what each end brought."""
+    values: dict[str, dict[End, str]] = defaultdict(dict)
     for fact in candidate.facts:
         text = fact.text[:_LONGEST_TEXT]
         if (match := _COMPARED.search(text)) is not None:
-            ends = {fact.origin.rank: match["local"], find_linked_rank(context, fact): match["remote"]}
-            values[match["parameter"]].update({rank: value for rank, value in ends.items() if rank is not None})
+            remote, name, compared = find_linked_rank(context, fact), "the other end", match["parameter"]
         elif (match := _NODES.search(text)) is not None:
-            ends = {fact.origin.rank: match["local"]}
-            ends[find_rank_at(context, match["node"], int(match["id"]))] = match["remote"]
-            values[f"call {match['index']}"].update({rank: value for rank, value in ends.items() if rank is not None})
+            remote, compared = find_rank_at(context, match["node"], int(match["id"])), f"call {match['index']}"
+            name = f"device {match['id']} of {match['node']}"
+        else:
+            continue
+        if fact.origin.rank is not None:
+            values[compared][fact.origin.rank] = match["local"]
+        values[compared][name if remote is None else remote] = match["remote"]
     return values
