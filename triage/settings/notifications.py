@@ -1,4 +1,4 @@
-"""The sections for notifications: routes, Slack and signed webhooks."""
+"""The sections for notifications: routes, Slack, signed webhooks and other channels."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Route(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: str = Field(
-        pattern=r"^(slack:[A-Z0-9]{2,}|webhook:[A-Za-z0-9_-]+)$", description="slack:CHANNEL-ID or webhook:NAME"
+        pattern=r"^(slack:[A-Z0-9]{2,}|(webhook|channel):[A-Za-z0-9_-]+)$",
+        description="slack:CHANNEL-ID, webhook:NAME or channel:NAME",
     )
     verdicts: tuple[Literal["known", "unknown", "inconclusive", "clean", "pace"], ...] = Field(
         default=("known", "unknown", "inconclusive", "pace"),
@@ -109,4 +110,23 @@ class WebhookSettings(Section):
     model_config = SettingsConfigDict(env_prefix="TRIAGE_WEBHOOK_")
 
     targets: Mapping[str, WebhookTarget] = Field(default_factory=dict, description="receivers by name")
+    timeout: float = Field(default=10.0, gt=0, le=60, description="seconds until one call is given up")
+
+
+class ChannelTarget(BaseModel):
+    """`[channel.targets.NAME]`: one receiver that the library apprise knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: SecretStr = Field(
+        description="address as apprise writes it, as pagerduty://KEY@ROUTING_KEY; it is never shown"
+    )
+
+
+class ChannelSettings(Section):
+    """`[channel]`: Teams, Discord, PagerDuty, e-mail …; a route names one as `channel:NAME`."""
+
+    model_config = SettingsConfigDict(env_prefix="TRIAGE_CHANNEL_")
+
+    targets: Mapping[str, ChannelTarget] = Field(default_factory=dict, description="receivers by name")
     timeout: float = Field(default=10.0, gt=0, le=60, description="seconds until one call is given up")
