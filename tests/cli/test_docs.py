@@ -64,6 +64,7 @@ COMMANDS = (
     "stacks",
     "collect",
     "watch",
+    "run",
     *(f"outbox {name}" for name in ("list", "retry", "drop", "send")),
     *(f"post {name}" for name in ("github", "gitlab", "webhook")),
     "bot slack",

@@ -1,4 +1,4 @@
-"""Bots that deliver notifications to Slack and webhooks.
+"""Bots that deliver notifications to Slack, webhooks, other channels and issue trackers.
 
 `announce` writes notifications into the outbox of the store; the worker (`work`) takes them and lets the bot of their
 kind deliver them. A notification names only its subject, so that every delivery shows the newest state.
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from triage.bots.interface import Bot
     from triage.settings import Settings
 
-KINDS = ("changed", "slack", "webhook")
+KINDS = ("changed", "slack", "webhook", "channel", "issue")
 
 __all__ = ["KINDS", "build_bots"]
 
@@ -29,4 +29,12 @@ def build_bots(settings: Settings) -> tuple[Bot, ...]:
         bots.append(SlackBot(settings.slack, settings.web.public_url, routes=settings.routing.routes))
     if settings.webhook.targets:
         bots.append(WebhookBot(settings.webhook, settings.web.public_url))
+    if settings.channel.targets:
+        from triage.bots.channel import ChannelBot
+
+        bots.append(ChannelBot(settings.channel, settings.web.public_url))
+    if settings.issue.targets:
+        from triage.bots.issues import IssueBot
+
+        bots.append(IssueBot(settings.issue, settings.web.public_url))
     return tuple(bots)

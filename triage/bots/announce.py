@@ -14,6 +14,9 @@ from triage.settings.notifications import Route, RoutingSettings
 from triage.store import Store, StoreResult
 from triage.store.notifications import Notification
 
+ISSUE = "issue"
+"""The kind of posts that has one message for each cause, whatever the job and the host."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -90,7 +93,10 @@ def _announce_to_route(
         return False
     if route.only_digest or not matches_route(route, facts) or _is_muted(store, announcement, kind, place, now):
         return False
-    same = _find_same_failure(store, announcement, kind, place, now - routing.repeat_hours * 3600)
+    if kind == ISSUE and not facts.names_cause:
+        return False
+    since = 0.0 if kind == ISSUE else now - routing.repeat_hours * 3600
+    same = _find_same_failure(store, announcement, kind, place, since)
     if same is not None:
         store.notifications.add_repeat(same.id, announcement.topic, job=facts.job, hosts=facts.hosts, now=now)
         return _request_delivery(store, kind, place, same.topic, allowed_time(route, now), now)
@@ -105,12 +111,12 @@ def _is_muted(store: Store, announcement: _Announcement, kind: str, place: str, 
 def _find_same_failure(
     store: Store, announcement: _Announcement, kind: str, place: str, since: float
 ) -> Notification | None:
-    """Return a recent message with the same cause, of the same job or with a common host."""
+    """Return a recent message with the same cause, of the same job or with a common host; for issues of any job."""
     if not announcement.cause:
         return None
     facts = announcement.facts
     for message in store.notifications.list_same_cause(kind, place, announcement.cause, since):
-        if message.job == facts.job or set(message.hosts) & set(facts.hosts):
+        if kind == ISSUE or message.job == facts.job or set(message.hosts) & set(facts.hosts):
             return message
     return None
 

@@ -65,7 +65,7 @@ def send_request(
     except ValueError as error:
         raise Undelivered(f"{url!r} is not a web address: {error}", hint="fix it in the settings") from None
     if response.status == 429 or response.status >= 500 or (response.status == 403 and _is_rate_limited(response)):
-        raise RetryLater(f"status {response.status}", wait=_retry_after(response))
+        raise RetryLater(f"status {response.status}", wait=read_retry_after(response.headers))
     return response
 
 
@@ -78,10 +78,11 @@ def _is_rate_limited(response: Response) -> bool:
     return "retry-after" in response.headers or response.headers.get("x-ratelimit-remaining") == "0"
 
 
-def _retry_after(response: Response) -> float | None:
-    after, reset = response.headers.get("retry-after", ""), response.headers.get("x-ratelimit-reset", "")
+def read_retry_after(headers: Mapping[str, str]) -> float | None:
+    """Return for how many seconds the server asks to wait, at most a day. Header names are in lower case."""
+    after, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if after.isdecimal():
         return min(float(after), 86_400.0)
-    if response.headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
+    if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return min(max(float(reset) - time.time(), 1.0), 86_400.0)
     return None

@@ -31,6 +31,11 @@ class RoutingFacts:
     job: str
     path: str
 
+    @property
+    def names_cause(self) -> bool:
+        """Whether the cause is a signature or a cluster, so that two failures of it are the same."""
+        return self.verdict in ("known", "unknown") and self.cause != "symptoms"
+
     @classmethod
     def from_diagnosis(cls, diagnosis: Diagnosis) -> RoutingFacts:
         """Return the facts of a diagnosis; `hosts` are those of the root cause."""

@@ -22,6 +22,7 @@ from triage.cli import (
     ingest,
     mcp,
     repro,
+    run as run_command,
     serve,
     show,
     split,
@@ -50,10 +51,12 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("stacks", stacks.stacks),
     ("collect", collect.collect),
     ("watch", watch.watch),
+    ("run", run_command.run),
     ("mcp", mcp.mcp),
     ("serve", serve.serve),
 )
-
+# Options behind the command of `triage run` are those of the command.
+_CONTEXTS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
 _FIRST_STEPS = """\
 triage finds the rank and the line where a multi-rank training job began to fail.
@@ -107,7 +110,7 @@ def build(only: str = "") -> typer.Typer:
     app.callback(invoke_without_command=True)(_root)
     for name, command in COMMANDS:
         if only in ("", name):
-            app.command(name)(command)
+            app.command(name, context_settings=_CONTEXTS.get(name))(command)
     for name, group in GROUPS:
         if only in ("", name):
             app.add_typer(group, name=name)

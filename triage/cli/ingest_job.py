@@ -41,21 +41,27 @@ def ingest_job(
     gc.disable()  # a short process that creates hardly any reference cycles
     streams.check_output(output)
     pipeline_options = build_options(catalog, workers, chunk_size, exact)
-    from triage import pipeline
     from triage.render import render
 
-    with progress.progress_bar(quiet) as callback:
-        diagnosis = pipeline.ingest(paths, pipeline_options, callback)
-    recurrence = None
-    if notify:
-        from triage.cli.notify import store_and_notify
-
-        diagnosis = store_and_notify(diagnosis, store, no_store)
-    elif not no_store:
-        diagnosis, recurrence = store_and_compare(diagnosis, store)
+    diagnosis, recurrence = diagnose(paths, pipeline_options, store, no_store=no_store, notify=notify, quiet=quiet)
     style = streams.text_style(width, color, output)
     text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
     return write_report(diagnosis, text, format, output, link, fail_on)
+
+
+def diagnose(
+    paths: Sequence[str], options: Options, store: str | None, *, no_store: bool, notify: bool, quiet: bool
+) -> tuple[Diagnosis, Recurrence | None]:
+    """Diagnose a job, store the diagnosis and notify the routes; return it, and how often its cause occurred."""
+    from triage import pipeline
+
+    with progress.progress_bar(quiet) as callback:
+        diagnosis = pipeline.ingest(paths, options, callback)
+    if notify:
+        from triage.cli.notify import store_and_notify
+
+        return store_and_notify(diagnosis, store, no_store), None
+    return (diagnosis, None) if no_store else store_and_compare(diagnosis, store)
 
 
 def write_report(

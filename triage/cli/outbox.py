@@ -80,7 +80,7 @@ def drop(numbers: Numbers = None, dead: Dead = False, store: options.StoreFile =
 
 
 def send(follow: Follow = False, store: options.StoreFile = None) -> None:
-    """Send due notifications to Slack and webhooks, as the settings say.
+    """Send due notifications to all channels, as the settings say.
 
     `triage bot slack` does the same and also receives buttons and commands. Several may run at once.
 

@@ -15,7 +15,13 @@ from pydantic_settings import EnvSettingsSource
 
 from triage.base.errors import OptionError
 from triage.catalog import configured_catalogs
-from triage.settings.notifications import RoutingSettings, SlackSettings, WebhookSettings
+from triage.settings.notifications import (
+    ChannelSettings,
+    IssueSettings,
+    RoutingSettings,
+    SlackSettings,
+    WebhookSettings,
+)
 from triage.settings.remote import RemoteSettings
 from triage.settings.sections import CatalogSettings, Section, Source, StoreSettings, TaskSettings, WebSettings
 from triage.store.location import OFF
@@ -37,6 +43,8 @@ class Settings(BaseModel):
     routing: RoutingSettings = Field(default_factory=RoutingSettings)
     slack: SlackSettings = Field(default_factory=SlackSettings)
     webhook: WebhookSettings = Field(default_factory=WebhookSettings)
+    channel: ChannelSettings = Field(default_factory=ChannelSettings)
+    issue: IssueSettings = Field(default_factory=IssueSettings)
     sources: Mapping[str, Source] = Field(default_factory=dict)
 
 

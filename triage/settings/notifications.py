@@ -1,4 +1,4 @@
-"""The sections for notifications: routes, Slack and signed webhooks."""
+"""The sections for notifications: routes, Slack, signed webhooks, other channels and issues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Route(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     to: str = Field(
-        pattern=r"^(slack:[A-Z0-9]{2,}|webhook:[A-Za-z0-9_-]+)$", description="slack:CHANNEL-ID or webhook:NAME"
+        pattern=r"^(slack:[A-Z0-9]{2,}|(webhook|channel|issue):[A-Za-z0-9_-]+)$",
+        description="slack:CHANNEL-ID, webhook:NAME, channel:NAME or issue:NAME",
     )
     verdicts: tuple[Literal["known", "unknown", "inconclusive", "clean", "pace"], ...] = Field(
         default=("known", "unknown", "inconclusive", "pace"),
@@ -109,4 +110,50 @@ class WebhookSettings(Section):
     model_config = SettingsConfigDict(env_prefix="TRIAGE_WEBHOOK_")
 
     targets: Mapping[str, WebhookTarget] = Field(default_factory=dict, description="receivers by name")
+    timeout: float = Field(default=10.0, gt=0, le=60, description="seconds until one call is given up")
+
+
+class ChannelTarget(BaseModel):
+    """`[channel.targets.NAME]`: one receiver that the library apprise knows."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    url: SecretStr = Field(
+        description="address as apprise writes it, as pagerduty://KEY@ROUTING_KEY; it is never shown"
+    )
+
+
+class ChannelSettings(Section):
+    """`[channel]`: Teams, Discord, PagerDuty, e-mail …; a route names one as `channel:NAME`."""
+
+    model_config = SettingsConfigDict(env_prefix="TRIAGE_CHANNEL_")
+
+    targets: Mapping[str, ChannelTarget] = Field(default_factory=dict, description="receivers by name")
+    timeout: float = Field(default=10.0, gt=0, le=60, description="seconds until one call is given up")
+
+
+class IssueTarget(BaseModel):
+    """`[issue.targets.NAME]`: one project of a tracker."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    service: Literal["github", "gitlab", "jira"] = Field(description="github, gitlab or jira")
+    project: str = Field(
+        pattern=r"^[A-Za-z0-9._/-]+$", description="OWNER/REPOSITORY, GROUP/PROJECT, or the key of a Jira project"
+    )
+    token: SecretStr = Field(description="token that may read and write issues")
+    url: str = Field(
+        default="", pattern=r"^(https?://\S+)?$", description="address of the API; needed for Jira and own servers"
+    )
+    user: str = Field(default="", description="user of a Jira Cloud token; empty: a personal access token")
+    issue_type: str = Field(default="Bug", description="type of the issues in Jira")
+    labels: tuple[str, ...] = Field(default=("triage",), description="labels of the issues")
+
+
+class IssueSettings(Section):
+    """`[issue]`: trackers by name; a route names one as `issue:NAME`."""
+
+    model_config = SettingsConfigDict(env_prefix="TRIAGE_ISSUE_")
+
+    targets: Mapping[str, IssueTarget] = Field(default_factory=dict, description="trackers by name")
     timeout: float = Field(default=10.0, gt=0, le=60, description="seconds until one call is given up")

@@ -1,0 +1,229 @@
+"""Teams, Discord, PagerDuty, Opsgenie and e-mail show one message, whatever fails, as far as their protocols allow."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.bots.factories import Bench, same_job
+from tests.store.factories import known_diagnosis, unknown_diagnosis
+from triage.bots import apprise_client
+from triage.bots.apprise_client import ChannelMessage
+from triage.bots.channel import ChannelBot
+from triage.bots.interface import Undelivered
+from triage.bots.work import deliver_due
+from triage.settings.loading import load
+from triage.settings.notifications import ChannelSettings, Route
+from triage.testing.channels import ChannelServer, MailServer
+from triage.testing.local import Reply
+
+requests = pytest.importorskip("requests")
+pytest.importorskip("apprise")
+
+# A module of apprise imports it, for attachments.
+pytestmark = pytest.mark.filterwarnings("ignore:.imghdr.:DeprecationWarning")
+ADDRESSES = {
+    "discord": "discord://123456789012345678/a-secret-token",
+    "pagerduty": "pagerduty://an-api-key@0123456789abcdef0123456789abcdef",
+    "opsgenie": "opsgenie://a-secret-key-0123456789",
+    "teams": "workflows://flows.example:443/643e69f83c8944/a-secret-signature",
+}
+FOLDING = ("pagerduty", "opsgenie")  # their protocols have a key that makes one of two
+
+
+@pytest.fixture
+def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChannelServer]:
+    """A local server that gets all requests of apprise, whatever their host."""
+    with ChannelServer() as server:
+        send = requests.adapters.HTTPAdapter.send
+
+        def redirect(adapter: object, request: requests.PreparedRequest, **options: object) -> requests.Response:
+            parts = urlsplit(request.url)
+            request.url = f"{server.url}{parts.path}?{parts.query}"
+            return send(adapter, request, **options)
+
+        monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", redirect)
+        yield server
+
+
+@pytest.fixture
+def mail() -> Iterator[MailServer]:
+    with MailServer() as server:
+        yield server
+
+
+def deliver(bench: Bench, address: str, rounds: int = 1, name: str = "team") -> None:
+    """Deliver with a bot like in a new process; an hour passes between the rounds."""
+    settings = ChannelSettings.model_validate({"targets": {name: {"url": address}}, "timeout": 5})
+    for _ in range(rounds):
+        deliver_due(bench.store, [ChannelBot(settings, "https://triage.example")], clock=lambda: bench.now)
+        bench.now += 3600
+
+
+@pytest.fixture
+def channel_bench(bench: Bench) -> Bench:
+    bench.routing = bench.routing.model_copy(update={"routes": (Route(to="channel:team"),)})
+    return bench
+
+
+@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("failure", ["429", "500", "cut"])
+def test_one_message_is_visible_after_failures(
+    channel_bench: Bench, receiver: ChannelServer, service: str, failure: str
+) -> None:
+    """Refused and cut requests are repeated; the message has the headline and the link; ingesting again adds none."""
+    receiver.inject_failure(service, failure, times=2)
+    stored = channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES[service], rounds=4)
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES[service])
+    (message,) = receiver.visible
+    assert message.service == service
+    assert stored.id in str(message.content).replace("\\", "")  # of Markdown
+    assert len(receiver.requests) == 3
+    assert {post.state for post in channel_bench.store.outbox.list_posts()} <= {"sent"}
+
+
+@pytest.mark.parametrize("service", ADDRESSES)
+def test_a_lost_answer_makes_no_message_twice_where_there_is_a_key(
+    channel_bench: Bench, receiver: ChannelServer, service: str
+) -> None:
+    """PagerDuty and Opsgenie fold the repeated request; Discord and Teams cannot, and nothing is lost."""
+    receiver.inject_failure(service, "cut after")
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES[service], rounds=3)
+    assert len(receiver.requests) == 2
+    assert len(receiver.visible) == (1 if service in FOLDING else 2)
+
+
+@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_kill_loses_nothing(
+    channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch, service: str, is_sent: bool
+) -> None:
+    """A process killed before the request leaves one message, as does one killed after it where there is a key."""
+    send = apprise_client.send
+
+    def die(*arguments: object, **options: object) -> None:
+        if is_sent:
+            send(*arguments, **options)  # type: ignore[arg-type]
+        raise SystemExit
+
+    channel_bench.ingest(known_diagnosis("a"))
+    monkeypatch.setattr(apprise_client, "send", die)
+    with pytest.raises(SystemExit):
+        deliver(channel_bench, ADDRESSES[service])
+    monkeypatch.setattr(apprise_client, "send", send)
+    channel_bench.now += 3600  # the lease of the killed process ends
+    deliver(channel_bench, ADDRESSES[service], rounds=2)
+    assert len(receiver.visible) == (2 if is_sent and service not in FOLDING else 1)
+
+
+@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("seconds", [7, 600])
+def test_retry_after_is_respected(channel_bench: Bench, receiver: ChannelServer, service: str, seconds: int) -> None:
+    """One request gets 429; the next one comes when the receiver said, not before, whatever the library would do."""
+    receiver.retry_after = seconds
+    receiver.inject_failure(service, "429")
+    channel_bench.ingest(known_diagnosis("a"))
+    before = channel_bench.now
+    deliver(channel_bench, ADDRESSES[service])
+    (post,) = channel_bench.store.outbox.list_posts()
+    assert len(receiver.requests) == 1
+    assert post.next_at == before + seconds
+    assert "answered 429" in (post.error or "")
+
+
+@pytest.mark.parametrize("failure", ["451", "cut"])
+def test_one_mail_arrives_after_failures(channel_bench: Bench, mail: MailServer, failure: str) -> None:
+    """A mail that the server did not accept is repeated until it does."""
+    mail.failures = [failure, failure]
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example", rounds=4)
+    (message,) = mail.messages
+    assert re.search(r"^Subject: ", message, re.MULTILINE)
+    assert "c@d.example" in message
+
+
+def test_a_mail_without_a_reply_comes_twice(channel_bench: Bench, mail: MailServer) -> None:
+    """SMTP has no key: a mail whose acceptance was lost is sent again, because none would be worse."""
+    mail.failures = ["cut after"]
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example", rounds=3)
+    assert len(mail.messages) == 2
+
+
+def test_another_headline_is_another_message(channel_bench: Bench, receiver: ChannelServer) -> None:
+    """The channels cannot edit: a changed cause is sent, an equal one is not."""
+    channel_bench.ingest(unknown_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES["discord"])
+    channel_bench.ingest(same_job(unknown_diagnosis("a"), known_diagnosis("a")))
+    deliver(channel_bench, ADDRESSES["discord"], rounds=2)
+    assert len(receiver.visible) == 2
+
+
+@pytest.mark.parametrize("service", ADDRESSES)
+def test_long_reports_are_one_message(channel_bench: Bench, receiver: ChannelServer, service: str) -> None:
+    """A report above the service's limit is cut, not split."""
+    diagnosis = known_diagnosis("a")
+    assert diagnosis.root_cause is not None
+    facts = tuple(replace(fact, text="word " * 9000) for fact in diagnosis.root_cause.evidence)
+    channel_bench.ingest(
+        replace(diagnosis, root_cause=replace(diagnosis.root_cause, why=("word " * 9000,), evidence=facts))
+    )
+    deliver(channel_bench, ADDRESSES[service], rounds=2)
+    assert len(receiver.visible) == 1
+
+
+def test_a_refused_message_and_a_missing_channel_are_dead_letters(
+    channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The errors say what to do, and hold no part of the address."""
+    monkeypatch.setattr(receiver, "handle", lambda request: Reply(401, {"message": "Unauthorized"}))
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES["discord"])
+    (post,) = channel_bench.store.outbox.list_posts(state="dead")
+    assert "Discord answered 401" in (post.error or "")
+    assert "secret" not in (post.error or "")
+    assert channel_bench.store.outbox.retry(post.id, now=channel_bench.now)
+    deliver(channel_bench, ADDRESSES["discord"], name="another")
+    (post,) = channel_bench.store.outbox.list_posts(state="dead")
+    assert "[channel.targets.team]" in (post.error or "")
+
+
+def test_an_address_that_apprise_cannot_read_is_not_shown() -> None:
+    """The error names no part of the address, which may hold a secret."""
+    with pytest.raises(Undelivered) as error:
+        apprise_client.send("nothing://a-secret", ChannelMessage("t", "b", "k"), is_failure=True, timeout=1)
+    assert "secret" not in f"{error.value} {error.value.hint}"
+
+
+def test_addresses_are_in_no_log_and_no_settings(
+    channel_bench: Bench, receiver: ChannelServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Log lines of triage and of the library, and `triage config show`, hold no secret of an address."""
+    caplog.set_level(logging.INFO)
+    receiver.inject_failure("discord", "500")
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, ADDRESSES["discord"], rounds=2)
+    assert "secret" not in caplog.text
+    monkeypatch.setenv("TRIAGE_CHANNEL_TARGETS", '{"team": {"url": "' + ADDRESSES["discord"] + '"}}')
+    rows = [value for name, value, _ in load().rows() if name == "channel.targets"]
+    assert rows
+    assert "secret" not in str(rows)
+
+
+def test_text_of_logs_mentions_nobody(receiver: ChannelServer) -> None:
+    """`@everyone` and Markdown links of a log do not work in the message."""
+    text = "boom @everyone <@123> [click](https://evil.example)"
+    for address in (ADDRESSES["discord"], ADDRESSES["teams"]):
+        apprise_client.send(address, ChannelMessage(text, text, "k"), is_failure=True, timeout=5)
+    for message in receiver.visible:
+        shown = str(message.content)
+        assert "boom" in shown
+        assert not re.search(r"@everyone|<@123>|\]\(", shown)

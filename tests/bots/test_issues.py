@@ -1,0 +1,201 @@
+"""A cause has one issue in GitHub, GitLab or Jira, and one comment for each further job, whatever fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from tests.bots.factories import Bench
+from tests.store.factories import known_diagnosis, unknown_diagnosis
+from triage.bots.issues import IssueBot
+from triage.bots.work import deliver_due
+from triage.settings.notifications import IssueSettings, Route
+from triage.store.outbox import Post
+from triage.testing.trackers import TrackerServer
+
+PROJECTS = {"github": "team/model", "gitlab": "team/model", "jira": "ML"}
+
+
+@pytest.fixture
+def tracker() -> Iterator[TrackerServer]:
+    with TrackerServer() as server:
+        yield server
+
+
+@pytest.fixture(params=PROJECTS)
+def service(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def issue_bench(bench: Bench) -> Bench:
+    bench.routing = bench.routing.model_copy(update={"routes": (Route(to="issue:ops"),)})
+    return bench
+
+
+def make_bot(tracker: TrackerServer, service: str, name: str = "ops", **more: object) -> IssueBot:
+    target = {"service": service, "project": PROJECTS[service], "token": tracker.token, "url": tracker.url, **more}
+    settings = IssueSettings.model_validate({"targets": {name: target}, "timeout": 5})
+    return IssueBot(settings, "https://triage.example")
+
+
+def deliver(bench: Bench, bot: IssueBot, rounds: int = 1) -> None:
+    """Deliver due posts; an hour passes between the rounds."""
+    for _ in range(rounds):
+        deliver_due(bench.store, [bot], clock=lambda: bench.now)
+        bench.now += 3600
+
+
+@pytest.mark.parametrize("failure", ["429", "500", "cut", "cut after", "half"])
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_one_issue_is_opened_whatever_fails(
+    issue_bench: Bench, tracker: TrackerServer, service: str, failure: str, method: str
+) -> None:
+    """Also after a request whose answer was lost: the label of the cause finds the issue again."""
+    tracker.inject_failure(method, failure, times=2)
+    stored = issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, make_bot(tracker, service), rounds=5)
+    (issue,) = tracker.issues
+    assert issue.comments == []
+    assert f"https://triage.example/incidents/{stored.id}" in issue.body
+    assert "CUDA out of memory" in issue.body
+    assert "triage" in issue.labels
+    assert {post.state for post in issue_bench.store.outbox.list_posts()} == {"sent"}
+
+
+@pytest.mark.parametrize("failure", ["", "429", "cut", "cut after"])
+def test_another_job_is_one_comment(issue_bench: Bench, tracker: TrackerServer, service: str, failure: str) -> None:
+    """The same cause in another job on another host, days later, is a comment on the issue, once."""
+    bot = make_bot(tracker, service)
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, bot)
+    issue_bench.now += 30 * 86_400
+    if failure:
+        tracker.inject_failure("POST", failure, times=2)
+    issue_bench.ingest(known_diagnosis("job_b", host="node9"))
+    deliver(issue_bench, bot, rounds=4)
+    issue_bench.ingest(known_diagnosis("job_b", host="node9"))
+    deliver(issue_bench, bot)
+    (issue,) = tracker.issues
+    (comment,) = issue.comments
+    assert re.search(r"job\\?_b, node9", comment)
+    issue_bench.ingest(known_diagnosis("c"))
+    deliver(issue_bench, bot)
+    assert len(issue.comments) == 2
+
+
+def test_another_cause_is_another_issue(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """Signatures and clusters are causes; each has its own issue."""
+    issue_bench.ingest(known_diagnosis("a"))
+    issue_bench.ingest(known_diagnosis("b", "fabric.ib-retry-exceeded"))
+    issue_bench.ingest(unknown_diagnosis("c"))
+    deliver(issue_bench, make_bot(tracker, service))
+    assert len(tracker.issues) == 3
+    assert len({label for issue in tracker.issues for label in issue.labels}) == 4
+
+
+def test_a_new_store_uses_the_existing_issue(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """A closed issue too: the tracker is asked before one is created, and the job becomes a comment."""
+    bot = make_bot(tracker, service)
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, bot)
+    tracker.issues[0].state = "closed"
+    issue_bench.store.connections.execute("DELETE FROM told")
+    issue_bench.ingest(known_diagnosis("b"))
+    deliver(issue_bench, bot, rounds=2)
+    (issue,) = tracker.issues
+    assert len(issue.comments) == 1
+
+
+def test_a_killed_process_opens_no_second_issue(
+    issue_bench: Bench, tracker: TrackerServer, service: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may die at any of its calls of the store; another process finishes."""
+    issue_bench.ingest(known_diagnosis("a"))
+    bot = make_bot(tracker, service)
+    deliver_post = bot.deliver
+
+    def die(post: Post, *arguments: object) -> str:
+        deliver_post(post, *arguments)  # type: ignore[arg-type]
+        raise SystemExit
+
+    monkeypatch.setattr(bot, "deliver", die)
+    with pytest.raises(SystemExit):
+        deliver(issue_bench, bot)
+    issue_bench.now += 3600
+    issue_bench.store.connections.execute("DELETE FROM told_part")
+    deliver(issue_bench, make_bot(tracker, service), rounds=2)
+    (issue,) = tracker.issues
+    assert issue.comments == []
+
+
+def test_failures_without_a_cause_open_no_issue(issue_bench: Bench, tracker: TrackerServer) -> None:
+    """Symptoms and inconclusive jobs would all be one issue."""
+    issue_bench.ingest(replace(known_diagnosis("a"), verdict="inconclusive", root_cause=None, findings=()))
+    issue_bench.ingest(replace(known_diagnosis("b"), verdict="unknown", root_cause=None, findings=()))
+    deliver(issue_bench, make_bot(tracker, "github"))
+    assert tracker.issues == []
+    assert issue_bench.store.outbox.list_posts() == []
+
+
+def test_both_forms_of_jira_are_understood(issue_bench: Bench, tracker: TrackerServer) -> None:
+    """Data Center searches at another address, with a token instead of a user."""
+    tracker.is_jira_cloud = False
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, make_bot(tracker, "jira"))
+    tracker.is_jira_cloud = True
+    issue_bench.ingest(known_diagnosis("b"))
+    deliver(issue_bench, make_bot(tracker, "jira", user="bot"))
+    (issue,) = tracker.issues
+    assert len(issue.comments) == 1
+
+
+def test_a_token_that_sets_no_labels_opens_one_issue(issue_bench: Bench, tracker: TrackerServer) -> None:
+    """GitHub drops labels silently; without one the next occurrence would open another issue."""
+    tracker.sets_labels = False
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, make_bot(tracker, "github"), rounds=3)
+    assert len(tracker.issues) == 1
+    (post,) = issue_bench.store.outbox.list_posts(state="dead")
+    assert "did not set the label" in (post.error or "")
+
+
+def test_many_comments_are_read_in_pages(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """An occurrence that is noted on the third page is not noted again."""
+    bot = make_bot(tracker, service)
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, bot)
+    issue_bench.ingest(known_diagnosis("b"))
+    deliver(issue_bench, bot)
+    (issue,) = tracker.issues
+    issue.comments[:0] = ["from people"] * 230
+    issue_bench.store.connections.execute("DELETE FROM told_part")
+    issue_bench.ingest(known_diagnosis("b"))
+    deliver(issue_bench, bot)
+    assert len(issue.comments) == 231
+
+
+def test_long_reports_fit(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """Title and body stay below the limits of each tracker."""
+    diagnosis = known_diagnosis("a")
+    assert diagnosis.root_cause is not None
+    root = replace(diagnosis.root_cause, title="t" * 3000, why=("word " * 30_000,))
+    issue_bench.ingest(replace(diagnosis, root_cause=root))
+    deliver(issue_bench, make_bot(tracker, service))
+    assert len(tracker.issues) == 1
+
+
+def test_a_wrong_token_and_a_missing_target_are_dead_letters(issue_bench: Bench, tracker: TrackerServer) -> None:
+    """The errors say what to do, and do not hold the token."""
+    issue_bench.ingest(known_diagnosis("a"))
+    deliver(issue_bench, make_bot(tracker, "github", token="wrong-token"))
+    (post,) = issue_bench.store.outbox.list_posts(state="dead")
+    assert "the token is wrong" in (post.error or "")
+    assert "wrong-token" not in (post.error or "")
+    issue_bench.store.outbox.retry(post.id, now=issue_bench.now)
+    deliver(issue_bench, make_bot(tracker, "github", name="other"))
+    (post,) = issue_bench.store.outbox.list_posts(state="dead")
+    assert "[issue.targets.ops]" in (post.error or "")

@@ -1,0 +1,110 @@
+"""Send one message through the library apprise, and turn its failures into errors of the bots.
+
+apprise reports only success or failure, and some of its services wait or repeat on their own. So the responses of its
+HTTP client are observed: a 429 or 5xx ends the attempt at once, and its Retry-After goes to the outbox.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from triage.base.errors import OptionError
+from triage.bots.http import read_retry_after
+from triage.bots.interface import RetryLater, Undelivered
+
+_ONE_AT_A_TIME = threading.Lock()
+# Attributes of apprise's services for a key by which the receiver folds repeated deliveries into one.
+_KEY_ATTRIBUTES = ("dedup", "alias")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelMessage:
+    """What is sent. `key` stays the same when a delivery is repeated."""
+
+    title: str
+    body: str
+    key: str
+
+
+def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float) -> None:
+    """Send the message to an address of apprise. Raises RetryLater or Undelivered; no error contains the address."""
+    library = _import_library()
+    service = library.Apprise.instantiate(url)
+    if service is None:
+        raise Undelivered(
+            "apprise cannot read the address of the channel", hint="see https://github.com/caronc/apprise"
+        )
+    service.socket_connect_timeout = service.socket_read_timeout = timeout
+    service.overflow_mode = library.OverflowMode.TRUNCATE  # several messages would be several notifications
+    for name in _KEY_ATTRIBUTES:
+        if getattr(service, name, "") is None:
+            setattr(service, name, message.key)
+    apprise = library.Apprise(asset=library.AppriseAsset(async_mode=False))
+    apprise.add(service)
+    kind = library.NotifyType.FAILURE if is_failure else library.NotifyType.WARNING
+    with _ONE_AT_A_TIME, _observe_responses() as responses:
+        is_sent = apprise.notify(
+            body=_neutralize(message.body),
+            title=_neutralize(message.title),
+            notify_type=kind,
+            body_format=library.NotifyFormat.TEXT,
+        )
+    if not is_sent:
+        raise _describe_failure(str(service.service_name), responses)
+
+
+def _import_library() -> Any:
+    try:
+        import apprise
+    except ModuleNotFoundError as error:
+        raise OptionError(
+            f"the package {error.name} is not installed", hint="pip install 'triage-kb[channels]'"
+        ) from None
+    logging.getLogger("apprise").setLevel(logging.CRITICAL + 1)  # it would log addresses with their secrets
+    return apprise
+
+
+@contextlib.contextmanager
+def _observe_responses() -> Iterator[list[Any]]:
+    """Yield a list that gets the HTTP responses; one that asks to come later ends the attempt."""
+    import requests
+
+    responses: list[Any] = []
+    send = requests.Session.send
+
+    def observe(session: Any, request: Any, **options: Any) -> Any:
+        response = send(session, request, **options)
+        responses.append(response)
+        if response.status_code == 429 or response.status_code >= 500:
+            raise requests.RequestException("the receiver asks to come later")
+        return response
+
+    setattr(requests.Session, "send", observe)  # noqa: B010 - mypy refuses to assign to a method
+    try:
+        yield responses
+    finally:
+        setattr(requests.Session, "send", send)  # noqa: B010
+
+
+def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
+    """Return the error for a failed delivery: permanent only if the receiver refused it."""
+    if not responses:
+        return RetryLater(f"{service} did not confirm the message")
+    status = responses[-1].status_code
+    if status == 429 or status >= 500 or status < 400:
+        headers = {name.lower(): value for name, value in responses[-1].headers.items()}
+        return RetryLater(f"{service} answered {status}", wait=read_retry_after(headers))
+    return Undelivered(
+        f"{service} answered {status}",
+        hint="check the address of the channel in the settings, then run `triage outbox retry`",
+    )
+
+
+def _neutralize(text: str) -> str:
+    """Let text from logs mention nobody and make no links, by invisible characters."""
+    return text.replace("@", "@\u200b").replace("](", "]\u200b(")

@@ -1,0 +1,78 @@
+"""Deliver notifications to Teams, Discord, PagerDuty, Opsgenie, e-mail and everything else that apprise knows.
+
+These channels cannot edit what they show. So a topic is sent once, and again only when its headline changes. A delivery
+of which nobody knows whether it arrived is repeated: a message twice is better than none. PagerDuty and Opsgenie fold
+the two by the key of the topic.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from triage.bots import apprise_client, pace
+from triage.bots.apprise_client import ChannelMessage
+from triage.bots.interface import Undelivered
+from triage.bots.subject import Subject, find_message, incident_url, read_subject
+from triage.render import render
+from triage.render.watch import TITLES
+from triage.settings.notifications import ChannelSettings
+from triage.store import Store
+from triage.store.notifications import NotificationPart
+from triage.store.outbox import Post
+
+WIDTH = 80
+PART = "message"
+
+
+class ChannelBot:
+    """Sends to the targets of the settings."""
+
+    kind = "channel"
+
+    def __init__(self, settings: ChannelSettings, public_url: str = "") -> None:
+        self._settings = settings
+        self._public_url = public_url
+
+    def deliver(self, post: Post, store: Store, now: float) -> str:
+        """Send the current state of the message; nothing if the channel already shows its headline."""
+        name = str(post.payload.get("place", ""))
+        target = self._settings.targets.get(name)
+        if target is None:
+            raise Undelivered(
+                f"the settings have no channel {name!r}",
+                hint=f"write [channel.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
+            )
+        message = find_message(post, store)
+        part = store.notifications.get_part(message.id, PART)
+        key = hashlib.sha256(f"{message.place}\0{message.topic}".encode()).hexdigest()[:32]
+        if pace.is_pace(message):
+            report = pace.read_pace(post, message)
+            if not report.episode.problems and not part.tried:
+                return "over"  # before anybody was notified
+            content = _format_pace(report, key)
+        else:
+            content = _format_diagnosis(read_subject(post, message, store), self._public_url, key)
+        digest = hashlib.sha256(content.title.encode()).hexdigest()[:32]
+        if part.ref is not None and part.digest == digest:
+            return part.ref
+        store.notifications.save_part(message.id, PART, NotificationPart(tried=True))
+        url = target.url.get_secret_value()
+        apprise_client.send(url, content, is_failure=True, timeout=self._settings.timeout)
+        store.notifications.save_part(message.id, PART, NotificationPart(True, key, digest))
+        return key
+
+
+def _format_diagnosis(subject: Subject, public_url: str, key: str) -> ChannelMessage:
+    """Return the text report; its first line is the title."""
+    diagnosis = subject.diagnosis
+    text = render(diagnosis, "text", width=WIDTH, color=False, verbose=False)
+    headline, _, rest = text.partition("\n")
+    link = incident_url(public_url, subject.message.incident)
+    body = "\n\n".join(part for part in (link, rest.strip("\n")) if part)
+    return ChannelMessage(f"{diagnosis.job.name}: {' '.join(headline.split())}", body, key)
+
+
+def _format_pace(report: pace.PaceReport, key: str) -> ChannelMessage:
+    newest = report.newest
+    lines = [f"{TITLES[event.kind].capitalize()}: {event.text}" for event in reversed(report.episode.events)]
+    return ChannelMessage(f"{report.job}: {TITLES[newest.kind]}", "\n".join(lines), key)
