@@ -126,6 +126,8 @@ def fill_store(path: Path, scratch: Path) -> tuple[Addresses, str]:
         token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
     shown = f"/incidents/{ids['llama-7b pretrain 41']}"
     pages = {
+        "causes": ("/causes", ""),
+        "cause": ("/causes/data.worker-killed", ""),
         "incidents": ("/incidents", ""),
         "incident": (shown, ""),
         "chain": (shown, "#chain"),

@@ -41,7 +41,7 @@ COMMANDS = (
             "schema",
         )
     ),
-    *("list", "search", "similar", "stats", "feedback", "retriage"),
+    *("causes", "list", "search", "similar", "stats", "feedback", "retriage"),
     *(
         f"clusters {name}"
         for name in (

@@ -42,6 +42,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("core", core.core),
     ("flight", flight.flight),
     ("repro", repro.repro),
+    ("causes", find.causes),
     ("list", find.list_),
     ("search", find.search),
     ("similar", find.similar),

@@ -1,4 +1,4 @@
-"""`triage list`, `search`, `similar` and `stats`: search the stored incidents."""
+"""`triage causes`, `list`, `search`, `similar` and `stats`: search the stored incidents."""
 
 from __future__ import annotations
 
@@ -68,6 +68,55 @@ SearchText = Annotated[
     list[str],
     typer.Argument(metavar="TEXT...", help='Words to search for; "quoted" words stay together.', show_default=False),
 ]
+
+
+def causes(
+    text: ListText = None,
+    kind: Annotated[
+        Literal["signature", "cluster"] | None,
+        typer.Option("--kind", help="Only signatures, or only clusters of unknown failures.", show_default=False),
+    ] = None,
+    domain: Domain = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="NAME", help="Only causes that this host failed of.", show_default=False),
+    ] = None,
+    order: Annotated[
+        Literal["week", "last", "count", "first"],
+        typer.Option("--order", help="First: most this week, latest failure, most in all, or newest cause."),
+    ] = "week",
+    limit: options.Limit = 50,
+    format: options.TableFormat = "text",  # noqa: A002
+    output: options.Output = None,
+    color: options.Color = "auto",
+    width: options.Width = None,
+    store: options.StoreFile = None,
+) -> None:
+    """List what ended jobs: signatures and clusters, with the failures of this week and in all.
+
+    Times and weeks are those of the failures. A time with a question mark is that of the ingest, because the files have
+    none. `triage list --signature ID` or `--cluster ID` lists the incidents.
+
+    \b
+    Examples:
+      triage causes
+      triage causes --kind cluster --order first
+      triage causes --host node17 --format json
+    """
+    from triage.render import causes as rendered
+    from triage.store.causes import CauseFilter
+
+    streams.check_output(output)
+    with options.open_store(store) as opened:
+        condition = CauseFilter(kind, domain, host, " ".join(text or ()) or None)
+        page = opened.causes.list_causes(condition, order=order, limit=limit)
+    streams.write_format(
+        format,
+        output,
+        json=lambda: rendered.listing_as_json(page.causes, page.total),
+        csv=lambda: rendered.listing_as_csv(page.causes),
+        text=lambda: rendered.listing(page.causes, page.total, **streams.text_style(width, color, output)),
+    )
 
 
 def list_(

@@ -14,9 +14,9 @@ from triage.model.diagnosis import Diagnosis, Fingerprint, Verdict
 class Incident:
     """The summary of a stored diagnosis.
 
-    `at` is when the job failed, as far as that is known; `ingests` counts how often the same files were ingested.
-    `ranks` and `hosts` are those of the root cause. `agree` and `wrong` count the feedback. `name` is the name that a
-    person gave to the cluster.
+    `at` is when the job failed; where its files have no time (`has_time` is false), when it was ingested. `ingests`
+    counts how often the same files were ingested. `ranks` and `hosts` are those of the root cause. `agree` and `wrong`
+    count the feedback. `name` is the name that a person gave to the cluster.
     """
 
     id: str
@@ -40,6 +40,7 @@ class Incident:
     catalog_version: str = ""
     agree: int = 0
     wrong: int = 0
+    has_time: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,34 @@ class Cluster:
     before: int = 0
     signature: str | None = None
     redirect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What ended jobs: a signature, or a cluster of unknown failures, with the sums of its incidents.
+
+    `id` is the signature or the cluster. `days` counts the failures of each day (UTC) of the last four weeks, the
+    oldest first, `recent` those of the last seven days; `first_at` and `last_at` are the times of failures, and
+    `last_has_time` is false where the last one has the time of its ingest. `hosts` are the three with the most
+    failures, of `host_count`. `first_stored` is when its first incident was stored.
+    """
+
+    id: str
+    kind: Literal["signature", "cluster"]
+    title: str
+    incidents: int
+    recent: int
+    first_at: float
+    last_at: float
+    first_stored: float
+    last_stored: float
+    domain: str = ""
+    severity: str = ""
+    jobs: int = 0
+    host_count: int = 0
+    hosts: tuple[str, ...] = ()
+    days: tuple[int, ...] = ()
+    last_has_time: bool = True
 
 
 @dataclass(frozen=True, slots=True)

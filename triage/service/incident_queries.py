@@ -42,6 +42,9 @@ def incident_filter(
     verdict: Verdict = None,
     signature: Text = None,
     cluster: Text = None,
+    cause: Annotated[
+        str | None, Query(max_length=200, description="a signature or cluster that is the root cause")
+    ] = None,
     domain: Text = None,
     host: Text = None,
     rank: Rank = None,
@@ -59,6 +62,7 @@ def incident_filter(
         verdict=verdict,
         signature=signature or None,
         cluster=cluster or None,
+        cause=cause or None,
         domain=domain or None,
         host=host or None,
         rank=rank,

@@ -25,6 +25,7 @@ from triage.store.location import OFF, VARIABLE, DatabaseUrl, store_location
 from triage.store.outbox import Outbox
 
 if TYPE_CHECKING:
+    from triage.store.causes import Causes
     from triage.store.cluster_actions import ClusterActions
     from triage.store.cluster_engine import ClusterEngine
     from triage.store.feedback import FeedbackLog
@@ -78,6 +79,13 @@ class Store:
     def close(self) -> None:
         """Close all connections."""
         self.connections.close()
+
+    @cached_property
+    def causes(self) -> Causes:
+        """The causes of failures with the sums of their incidents."""
+        from triage.store.causes import Causes
+
+        return Causes(self.connections, self.clusters)
 
     @cached_property
     def cluster_actions(self) -> ClusterActions:

@@ -27,8 +27,8 @@ ID_DIGITS = 12  # of the job's digest, and more where another job begins with th
 _DEVICES = ("busid", "pci", "gpu", "device")
 COLUMNS = (
     "i.num, i.id, i.job, j.name AS job_name, j.path, i.verdict, i.title, i.signature, k.cluster, c.name, i.domain, "
-    "i.severity, i.confidence, i.ranks, i.hosts, i.at, i.stored_at, i.seen_at, i.seen, i.catalog_version, (SELECT "
-    "count(*) FROM feedback f WHERE f.incident = i.num AND f.verdict = 'agree') AS agree, (SELECT count(*) "
+    "i.severity, i.confidence, i.ranks, i.hosts, i.at, i.has_time, i.stored_at, i.seen_at, i.seen, i.catalog_version, "
+    "(SELECT count(*) FROM feedback f WHERE f.incident = i.num AND f.verdict = 'agree') AS agree, (SELECT count(*) "
     "FROM feedback f WHERE f.incident = i.num AND f.verdict = 'wrong') AS wrong"
 )
 TABLES = (
@@ -67,7 +67,7 @@ class Incidents:
         when = time.time() if now is None else now
         digest, job = codec.diagnosis_digest(diagnosis), diagnosis.job.id
         with self._db.write() as connection:
-            query = "SELECT num, id, digest, seen FROM incident WHERE job = ?"
+            query = "SELECT num, id, digest, seen, stored_at FROM incident WHERE job = ?"
             known = connection.execute(query, (job,)).fetchone()
             identifier = choose_id(connection, job) if known is None else known["id"]
             if known is not None:
@@ -159,7 +159,8 @@ class Incidents:
         occasion = Occasion(time.time() if now is None else now, actor or audit.machine_user(), reason)
         digest = codec.diagnosis_digest(diagnosis)
         with self._db.write() as connection:
-            known = connection.execute("SELECT num, id, digest FROM incident WHERE num = ?", (num,)).fetchone()
+            query = "SELECT num, id, digest, stored_at FROM incident WHERE num = ?"
+            known = connection.execute(query, (num,)).fetchone()
             self._write(connection, known["id"], diagnosis, digest, occasion, known)
 
     def _write(
@@ -223,8 +224,9 @@ class Incidents:
 
 def incident_from_row(row: Any) -> Incident:
     """Return the incident in a row with COLUMNS."""
-    values = {name: row[key] for name, key in record_keys(Incident).items() if name not in ("ranks", "hosts")}
-    return Incident(**values, ranks=tuple(json.loads(row["ranks"])), hosts=tuple(json.loads(row["hosts"])))
+    values = {name: row[key] for name, key in record_keys(Incident).items()}
+    values |= {"ranks": tuple(json.loads(row["ranks"])), "hosts": tuple(json.loads(row["hosts"]))}
+    return Incident(**{**values, "has_time": bool(row["has_time"])})
 
 
 def feedback_from_row(row: Any) -> Feedback:
@@ -278,7 +280,10 @@ def _write_incident(
     known: Row | None,
     key: str | None,
 ) -> int:
-    values = {**incident_values(diagnosis, when), "key": key, "digest": digest}
+    at = failure_time(diagnosis, when)
+    without_time = when if known is None else known["stored_at"]
+    values = {**incident_values(diagnosis), "key": key, "digest": digest}
+    values |= {"at": without_time if at is None else at, "has_time": int(at is not None)}
     if known is not None:
         changed = ", ".join(f"{name} = :{name}" for name in values)
         db.execute(f"UPDATE incident SET {changed} WHERE num = :num", {**values, "num": known["num"]})
@@ -297,8 +302,8 @@ def _title_without_root(diagnosis: Diagnosis) -> str:
     return INCONCLUSIVE if diagnosis.verdict == "inconclusive" else ""
 
 
-def incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
-    """Return the columns of an incident that come from its diagnosis."""
+def incident_values(diagnosis: Diagnosis) -> dict[str, Any]:
+    """Return the columns of an incident that come from its diagnosis alone, so without its time."""
     root = diagnosis.root_cause
     return {
         "job": diagnosis.job.id,
@@ -311,7 +316,6 @@ def incident_values(diagnosis: Diagnosis, when: float) -> dict[str, Any]:
         "ranks": json.dumps(list(root.ranks[:MOST_RANKS]) if root else []),
         "hosts": codec.json_list(blamed_hosts(diagnosis)),
         "device": next((root.captures[name] for name in _DEVICES if root.captures.get(name)), None) if root else None,
-        "at": failure_time(diagnosis, when),
         "tool_version": diagnosis.tool_version,
         "catalog_version": diagnosis.catalog_version,
     }
@@ -396,10 +400,13 @@ def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
     return [host for host, members in diagnosis.job.hosts.items() if ranks.intersection(members)][:MOST_RANKS]
 
 
-def failure_time(diagnosis: Diagnosis, when: float) -> float:
-    """Return when the job failed: the root cause's first plausible time, else the job's last, else `when`."""
+def failure_time(diagnosis: Diagnosis, when: float) -> float | None:
+    """Return when the job failed: the root cause's first plausible time, else the job's last; None where there is none.
+
+    `when` is the time of the ingest: a failure a day after it is not plausible.
+    """
     root = diagnosis.root_cause
     for time_ in (root.first_time if root else None, diagnosis.job.last_time, diagnosis.job.first_time):
         if time_ is not None and EARLIEST < time_ < when + 86_400:
             return time_
-    return when
+    return None

@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 5  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 6  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -276,10 +276,18 @@ def allow_inconclusive_verdicts(database: Database) -> None:
     connection.execute("PRAGMA writable_schema = OFF")
 
 
+def add_cause_sums(database: Database) -> None:
+    """Create the sums of incidents by cause."""
+    from triage.store.cause_tables import create_tables
+
+    create_tables(database)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
     add_service_tables,
     add_notification_tables,
     allow_inconclusive_verdicts,
+    add_cause_sums,
 )

@@ -23,12 +23,14 @@ MONDAY = 4 * 86_400  # the epoch was a Thursday
 class Filter:
     """A filter for incidents; None matches all.
 
-    `job` is a part of a name or path, `text` is for the full-text search, times are seconds.
+    `cause` is a signature or a cluster that is the root cause, `job` is a part of a name or path, `text` is for the
+    full-text search, times are seconds.
     """
 
     verdict: str | None = None
     signature: str | None = None
     cluster: str | None = None
+    cause: str | None = None
     domain: str | None = None
     host: str | None = None
     rank: int | None = None
@@ -100,7 +102,8 @@ class Search:
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
         # The index gives incidents by time until the page is full; otherwise SQLite would find all of them and sort.
-        by = "" if filter_.verdict or filter_.domain or self._has_few_incidents(filter_) else self._db.dialect.by_time
+        has_index = filter_.verdict or filter_.domain or filter_.cause
+        by = "" if has_index or self._has_few_incidents(filter_) else self._db.dialect.by_time
         rows = self._db.read(
             f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC "
             f"LIMIT ?) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
@@ -343,6 +346,12 @@ def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
         jobs = f"SELECT id FROM job WHERE path {like} OR name {like}"
         clauses.append(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))")
         arguments += 2 * [_like_pattern(filter_.job)]
+    if filter_.cause is not None and "." in filter_.cause:
+        clauses.append("coalesce(i.signature, i.key) = ?")
+        arguments.append(filter_.cause)
+    elif filter_.cause is not None:
+        clauses.append("coalesce(i.signature, i.key) IN (SELECT key FROM cluster_key WHERE cluster = ?)")
+        arguments.append(filter_.cause)
     if filter_.wrong:
         clauses.append("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if filter_.text is not None:

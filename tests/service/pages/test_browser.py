@@ -265,6 +265,8 @@ def detail_pages(page_server: PageServer) -> list[str]:
         cluster = store.clusters.list_clusters(states=("open", "named", "promoted"))[0].id
     incidents = [f"/incidents/{name}" for name in (*page_server.rich, find_incident(page_server, signature=None))]
     others = [
+        "/causes/data.worker-killed",
+        f"/causes/{cluster}",
         "/signatures/data.worker-killed",
         "/search?q=sigkill",
         f"/tasks/{page_server.running}",

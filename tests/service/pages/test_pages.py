@@ -26,6 +26,8 @@ def addresses(store: Store) -> list[str]:
     task = store.tasks.add("ingest", {"place": {"files": []}, "name": HOSTILE_TEXT}, actor="tests").id
     detail_pages = [
         f"/incidents/{first_incident(store)}",
+        "/causes/data.worker-killed",
+        f"/causes/{cluster}",
         f"/clusters/{cluster}",
         f"/clusters/{cluster}/promote?signature=data.x",
         f"/tasks/{task}",
@@ -79,10 +81,31 @@ def first_incident(store: Store, verdict: str = "unknown") -> str:
     return next(item.id for item in store.search.list_incidents() if item.verdict == verdict)
 
 
-def test_first_page_is_the_list(client: TestClient) -> None:
-    """`/` redirects to the incidents, which link to each incident."""
+def test_first_page_lists_causes(client: TestClient, store: Store) -> None:
+    """`/` redirects to the causes, which link to each cause; a cause links to its incidents and no others."""
     answer = client.get("/", headers=HTML)
-    assert answer.url.path == "/incidents"
+    assert answer.url.path == "/causes"
+    causes = client.get("/causes.json").json()["causes"]
+    assert [item["id"] for item in causes] == [cause.id for cause in store.causes.list_causes().causes]
+    assert all(f'href="/causes/{item["id"]}"' in answer.text for item in causes)
+    for item in causes:
+        page = client.get(f"/causes/{item['id']}", headers=HTML).text
+        rooted = {row.id for row in store.search.list_incidents() if (row.signature or row.cluster) == item["id"]}
+        assert set(re.findall(r'class="main" href="/incidents/([^"]+)"', page)) == rooted
+        assert len(rooted) == item["incidents"] > 0
+
+
+def test_a_time_of_the_ingest_is_marked(client: TestClient, store: Store) -> None:
+    """Where the files of a job have no time, the pages say that the time is that of the ingest."""
+    assert "(ingest)" not in client.get("/causes", headers=HTML).text
+    store.connections.execute("UPDATE incident SET has_time = 0")
+    assert "(ingest)" in client.get("/causes?order=last", headers=HTML).text
+    assert "(ingest)" in client.get("/incidents?limit=9", headers=HTML).text
+
+
+def test_incidents_link_to_each_incident(client: TestClient) -> None:
+    """The list of incidents links to each incident."""
+    answer = client.get("/incidents", headers=HTML)
     ids = [item["id"] for item in client.get("/incidents.json").json()["incidents"]]
     assert len(ids) == 3
     assert all(f'href="/incidents/{name}"' in answer.text for name in ids)
@@ -97,6 +120,7 @@ def test_first_page_is_the_list(client: TestClient) -> None:
         "?signature=host.sigkill",
         "?domain=host&limit=1",
         "?wrong=true",
+        "?cause=data.worker-killed",
     ],
 )
 def test_filters_are_in_the_address(client: TestClient, query: str) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from triage.service.api import catalog, clusters, incidents, intake, operation, tasks
+from triage.service.api import catalog, causes, clusters, incidents, intake, operation, tasks
 
 ROUTERS: tuple[APIRouter, ...] = (
     intake.router,
     tasks.router,
     incidents.router,
+    causes.router,
     clusters.router,
     catalog.router,
     intake.alerts_router,

@@ -28,6 +28,7 @@ SECURITY_SCHEMES = {
 TAGS = (
     ("ingest", "Send the files of a job, or name a job of a configured source, and follow the task."),
     ("incidents", "Lists, reports, evidence and feedback."),
+    ("causes", "What ended jobs, with counts, days, times and hosts."),
     ("clusters", "Unknown failures, the decisions of curators, and the audit log."),
     ("catalog", "The signatures."),
     ("search", "Full-text search and statistics."),
@@ -132,6 +133,7 @@ _INCIDENT: dict[str, Any] = {
     "catalog_version": "2026.11.1",
     "agree": 1,
     "wrong": 0,
+    "has_time": True,
 }
 _TASK: dict[str, Any] = {
     "id": "t-7f3a9c0011223344",
@@ -157,6 +159,24 @@ _CLUSTER: dict[str, Any] = {
     "ranks": 64,
     "first_seen": "2026-11-14T10:00:00Z",
     "last_seen": "2026-11-21T03:00:03Z",
+}
+_CAUSE: dict[str, Any] = {
+    "id": "data.worker-killed",
+    "kind": "signature",
+    "title": "A data-loading worker was killed",
+    "incidents": 12,
+    "recent": 3,
+    "first_at": "2026-09-01T10:00:00Z",
+    "last_at": "2026-11-21T03:00:03Z",
+    "first_stored": "2026-09-01T10:10:00Z",
+    "last_stored": "2026-11-21T03:10:00Z",
+    "domain": "data",
+    "severity": "fatal",
+    "jobs": 4,
+    "host_count": 5,
+    "hosts": ["node17", "node3", "node4"],
+    "days": [0, 2, 1],
+    "last_has_time": True,
 }
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _WHY = "the same missing file"
@@ -212,6 +232,8 @@ _EXAMPLES: dict[str, Any] = {
         "version": "2026.11.1",
         "signatures": [{"id": "cuda.out-of-memory", "title": "The GPU's memory is full"}],
     },
+    "CauseRow": _CAUSE,
+    "CauseList": {"total": 1, "causes": [_CAUSE]},
     "ClusterRow": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},
     "Reason": {"because": "a test job"},

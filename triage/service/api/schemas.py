@@ -65,6 +65,30 @@ class IncidentList(BaseModel):
     incidents: list[IncidentRow]
 
 
+class CauseRow(Open):
+    """A cause of failures. Times are those of failures; `days` counts each of the last 28 days, the oldest first."""
+
+    id: str
+    kind: Literal["signature", "cluster"]
+    title: str
+    incidents: int
+    recent: int
+    jobs: int
+    host_count: int
+    hosts: list[str]
+    days: list[int]
+    first_at: str | None
+    last_at: str | None
+    last_has_time: bool
+
+
+class CauseList(BaseModel):
+    """Some causes, and how many match the filters in all."""
+
+    total: int
+    causes: list[CauseRow]
+
+
 class Report(Open):
     """`triage.diagnosis/2` (see docs/json.md) with the key `incident`."""
 

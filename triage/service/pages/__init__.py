@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, Request, Response
 
-from triage.service.pages import clusters, incident, incidents, rendering, sign_in, signatures, status, upload
+from triage.service.pages import causes, clusters, incident, incidents, rendering, sign_in, signatures, status, upload
 
-# `incidents` comes first, because it answers `/`.
+# `causes` comes first, because it answers `/`.
 ROUTERS: tuple[APIRouter, ...] = (
+    causes.router,
     incidents.router,
     incident.router,
     clusters.router,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from triage.model.store import Incident
 from triage.service import incident_queries
@@ -38,12 +38,6 @@ class IncidentsView:
     next: str | None
     facets: tuple[Facet, ...]
     limit: int
-
-
-@router.get("/")
-def home(_: Viewer) -> Response:
-    """Go to the list of incidents."""
-    return RedirectResponse("/incidents", 303)
 
 
 @page_and_json(router, "/incidents")

@@ -25,7 +25,8 @@ from triage.base.errors import StoreError
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.model import AuditEntry, Cluster, Diagnosis, Incident
-from triage.render import clusters, incidents, json, phrases
+from triage.model.store import Cause
+from triage.render import causes, clusters, incidents, json, phrases
 from triage.render.sanitize import sanitize
 from triage.render.table import day, iso
 from triage.service.api.responses import JsonResponse
@@ -52,6 +53,7 @@ NOTICES: Mapping[str, str] = {
 PLACEHOLDER = lazy_re(r"\{([a-z]\w*)\}")
 # Address, name and access key of the main pages, in the order of the navigation bar.
 NAVIGATION: tuple[tuple[str, str, str], ...] = (
+    ("/causes", "Causes", "c"),
     ("/incidents", "Incidents", "i"),
     ("/inbox", "Inbox", "b"),
     ("/search", "Search", "s"),
@@ -128,6 +130,8 @@ def to_json(value: Any, name: str = "") -> Any:
         return value
     if isinstance(value, Incident):
         return incidents.as_dict(value)
+    if isinstance(value, Cause):
+        return causes.as_dict(value)
     if isinstance(value, Cluster):
         return clusters.as_dict(value)
     if isinstance(value, AuditEntry):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from triage.model import Diagnosis
-from triage.store import codec, fts_index, incidents
+from triage.store import cause_tables, codec, fts_index, incidents
 from triage.store.salvage.report import SalvageReport
 from triage.store.sqlite_text import SqliteText
 
@@ -30,6 +30,7 @@ def complete_rows(db: sqlite3.Connection, report: SalvageReport) -> None:
     db.execute("DELETE FROM job WHERE id NOT IN (SELECT job FROM incident)")
     for table, parent, count in _remove_dangling_rows(db):
         report.lost.append(f"table {table}: {count} readable rows belong to lost rows of the table {parent}")
+    cause_tables.fill_tables(db)
 
 
 def _remove_strange_reports(db: sqlite3.Connection, report: SalvageReport) -> None:
@@ -87,7 +88,7 @@ def _correct_incident(
 ) -> None:
     """Give an incident the values of its report, which has a checksum, where they differ."""
     row = db.execute("SELECT * FROM incident WHERE num = ?", (num,)).fetchone()
-    values = {name: value for name, value in incidents.incident_values(diagnosis, 0.0).items() if name != "at"}
+    values = incidents.incident_values(diagnosis)
     wrong = [name for name, value in values.items() if row[name] != value]
     if wrong:
         db.execute(

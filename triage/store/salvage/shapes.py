@@ -99,6 +99,7 @@ def read_shapes(db: sqlite3.Connection) -> dict[str, Shape]:
         shapes[name] = _table_shape(db, name, sql)
         columns = {row[0]: Column(row[1], row[2], not row[3]) for row in db.execute(f"PRAGMA table_info({name})")}
         columns[-1] = Column("rowid", "INTEGER", False)
+        columns[-2] = Column("expression", "", True)
         for index in [row[1] for row in db.execute(f"PRAGMA index_list({name})")]:
             cids = [row[1] for row in db.execute(f"PRAGMA index_xinfo({index})")]
             shapes[index] = Shape(index, name, tuple(columns[cid] for cid in cids), False)

@@ -1,0 +1,207 @@
+"""List what ended jobs: signatures and clusters of unknown failures, with the sums of their incidents.
+
+The sums are those of `cause_tables`, so a list takes as long with a million incidents as with a thousand.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from triage.base.errors import NotFoundError
+from triage.model.store import Cause
+from triage.store.clusters import Clusters
+from triage.store.interface import Connections, Row
+
+DAY = 86_400
+TREND_DAYS = 28
+WEEK_DAYS = 7
+MOST_HOSTS = 3
+Order = Literal["week", "last", "count", "first"]
+_ORDERS: dict[Order, Callable[[Cause], tuple[Any, ...]]] = {
+    "week": lambda cause: (-cause.recent, -cause.last_at, cause.id),
+    "last": lambda cause: (-cause.last_at, cause.id),
+    "count": lambda cause: (-cause.incidents, cause.id),
+    "first": lambda cause: (-cause.first_at, cause.id),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CauseFilter:
+    """A filter for causes; None matches all. `text` is in the id or the title; `host` has failed of the cause."""
+
+    kind: Literal["signature", "cluster"] | None = None
+    domain: str | None = None
+    host: str | None = None
+    text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CausePage:
+    """Some of the causes that match a filter, and how many match it in all."""
+
+    causes: tuple[Cause, ...]
+    total: int
+
+
+class Causes:
+    """The causes of a store."""
+
+    def __init__(self, connections: Connections, clusters: Clusters) -> None:
+        self._db = connections
+        self._clusters = clusters
+
+    def list_causes(
+        self,
+        filter_: CauseFilter = CauseFilter(),
+        *,
+        order: Order = "week",
+        limit: int = 50,
+        offset: int = 0,
+        now: float | None = None,
+    ) -> CausePage:
+        """Return the causes that match the filter: by default those with the most failures of this week first."""
+        today = int((time.time() if now is None else now) // DAY)
+        members = self._read_members()
+        causes = [cause for cause in self._sum_all(members, today) if self._matches(cause, filter_)]
+        if filter_.host is not None:
+            with_host = {members.get(root, (root,))[0] for root in self._roots_on_host(filter_.host)}
+            causes = [cause for cause in causes if cause.id in with_host]
+        page = sorted(causes, key=_ORDERS[order])[offset : offset + limit]
+        return CausePage(self._with_details(page, members, today), len(causes))
+
+    def get(self, reference: str, *, now: float | None = None) -> Cause:
+        """Return a cause by its signature, or by a cluster's id or name. Raises NotFoundError."""
+        identifier = self.find_id(reference)
+        today = int((time.time() if now is None else now) // DAY)
+        members = {root: row for root, row in self._read_members().items() if row[0] == identifier}
+        roots = list(members) or [identifier]
+        causes = self._sum_all(members, today, roots)
+        if not causes:
+            raise NotFoundError(
+                f"no incident has the cause {reference}", hint="`triage causes` and /causes list the causes"
+            )
+        return self._with_details(causes, members, today)[0]
+
+    def find_id(self, reference: str) -> str:
+        """Return the id of a cause: the signature, or the cluster that an id, its first digits or a name means now."""
+        known = self._db.read_one("SELECT cause FROM cause_sum WHERE cause = ?", (reference,))
+        if known is not None and "." in reference:
+            return reference
+        return self._clusters.find_id(reference)
+
+    def _read_members(self) -> dict[str, tuple[str, str]]:
+        """Return (cluster, its name or title) by fingerprint."""
+        rows = self._db.read(
+            "SELECT k.key, k.cluster, coalesce(c.name, c.title) AS title FROM cluster_key k JOIN cluster c "
+            "ON c.id = k.cluster"
+        )
+        return {row["key"]: (row["cluster"], row["title"]) for row in rows}
+
+    def _sum_all(
+        self, members: dict[str, tuple[str, str]], today: int, roots: Sequence[str] | None = None
+    ) -> list[Cause]:
+        """Return all causes, or those of some signatures and fingerprints, without hosts and days."""
+        where, values = ("TRUE", ()) if roots is None else (f"s.cause IN ({_marks(roots)})", tuple(roots))
+        rows = self._db.read(
+            "SELECT s.*, coalesce(d.recent, 0) AS recent FROM cause_sum s LEFT JOIN (SELECT cause, sum(incidents) AS "
+            f"recent FROM cause_day WHERE day > ? GROUP BY cause) d ON d.cause = s.cause WHERE {where}",
+            (today - WEEK_DAYS, *values),
+        )
+        causes: dict[str, Cause] = {}
+        for row in rows:
+            cause = _cause_of(row, members.get(row["cause"]))
+            causes[cause.id] = _add(causes[cause.id], cause) if cause.id in causes else cause
+        return list(causes.values())
+
+    @staticmethod
+    def _matches(cause: Cause, filter_: CauseFilter) -> bool:
+        text = (filter_.text or "").casefold()
+        return (
+            filter_.kind in (None, cause.kind)
+            and filter_.domain in (None, cause.domain)
+            and all(part in f"{cause.id} {cause.title}".casefold() for part in text.split())
+        )
+
+    def _roots_on_host(self, host: str) -> list[str]:
+        rows = self._db.read("SELECT cause FROM cause_part WHERE kind = 'host' AND name = ?", (host,))
+        return [row["cause"] for row in rows]
+
+    def _with_details(
+        self, causes: Iterable[Cause], members: dict[str, tuple[str, str]], today: int
+    ) -> tuple[Cause, ...]:
+        """Return causes with their hosts and days, counted once where fingerprints share them."""
+        roots: dict[str, list[str]] = {cause.id: [] for cause in causes}
+        for key, (cluster, _) in members.items():
+            if cluster in roots:
+                roots[cluster].append(key)
+        return tuple(self._detail(cause, roots[cause.id] or [cause.id], today) for cause in causes)
+
+    def _detail(self, cause: Cause, roots: Sequence[str], today: int) -> Cause:
+        marks = _marks(roots)
+        count, group = ("incidents", "") if len(roots) == 1 else ("sum(incidents)", "GROUP BY name")
+        hosts = self._db.read(
+            f"SELECT name, {count} AS n FROM cause_part WHERE cause IN ({marks}) AND kind = 'host' {group} "
+            "ORDER BY n DESC, name LIMIT ?",
+            (*roots, MOST_HOSTS),
+        )
+        days = self._db.read(
+            f"SELECT day, sum(incidents) AS n FROM cause_day WHERE cause IN ({marks}) AND day > ? AND day <= ? "
+            "GROUP BY day",
+            (*roots, today - TREND_DAYS, today),
+        )
+        last = self._db.read(
+            f"SELECT has_time FROM incident WHERE coalesce(signature, key) IN ({marks}) AND at = ? LIMIT 1",
+            (*roots, cause.last_at),
+        )
+        if len(roots) > 1:
+            counted = self._db.read(
+                f"SELECT kind, count(DISTINCT name) AS n FROM cause_part WHERE cause IN ({marks}) GROUP BY kind", roots
+            )
+            counts = {row["kind"]: row["n"] for row in counted}
+            cause = dataclasses.replace(cause, jobs=counts.get("job", 0), host_count=counts.get("host", 0))
+        by_day = {row["day"]: int(row["n"]) for row in days}
+        return dataclasses.replace(
+            cause,
+            hosts=tuple(row["name"] for row in hosts),
+            days=tuple(by_day.get(day, 0) for day in range(today - TREND_DAYS + 1, today + 1)),
+            last_has_time=all(row["has_time"] for row in last),
+        )
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _cause_of(row: Row, cluster: tuple[str, str] | None) -> Cause:
+    """Return the cause of a row of `cause_sum`; `cluster` is that of a fingerprint and its title."""
+    identifier, title = cluster or (row["cause"], row["title"])
+    return Cause(
+        id=identifier,
+        kind="signature" if cluster is None else "cluster",
+        title=title,
+        recent=int(row["recent"]),
+        host_count=row["hosts"],
+        **{
+            name: row[name]
+            for name in (
+                *("incidents", "first_at", "last_at", "first_stored", "last_stored", "domain", "severity", "jobs"),
+            )
+        },
+    )
+
+
+def _add(one: Cause, other: Cause) -> Cause:
+    """Return the sums of two fingerprints of a cluster."""
+    return dataclasses.replace(
+        one,
+        incidents=one.incidents + other.incidents,
+        recent=one.recent + other.recent,
+        first_at=min(one.first_at, other.first_at),
+        last_at=max(one.last_at, other.last_at),
+        first_stored=min(one.first_stored, other.first_stored),
+        last_stored=max(one.last_stored, other.last_stored),
+    )
