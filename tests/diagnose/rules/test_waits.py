@@ -265,6 +265,15 @@ def test_numbers_of_enqueued_and_completed_work(counts: Mapping[int, tuple[int, 
     assert conclude([dump_signal(rank, *count) for rank, count in counts.items()]) == expected
 
 
+@pytest.mark.parametrize(("ranks", "is_whole"), [((0, 1, 2, 3), True), ((0, 1, 3, 4), False), ((4, 5, 6, 7), True)])
+def test_a_gap_in_the_numbers_of_ranks_is_a_rank_that_may_be_missing(ranks: tuple[int, ...], *, is_whole: bool) -> None:
+    """That nobody is missing follows only where each number between the lowest and the highest is a rank that waits."""
+    context = replace(
+        context_of([dump_signal(rank, 100, 99) for rank in ranks]), ranks=frozenset(ranks), world_size=None
+    )
+    assert (summary(same_call(context)) is not None) == is_whole
+
+
 def test_all_in_one_call_needs_the_numbers_of_all() -> None:
     """A timeout alone does not say what a rank completed before."""
     facts = [timed_out(rank) for rank in range(4)]

@@ -393,8 +393,13 @@ def _find_compared(progress: Progress, calls: Sequence[Call]) -> _Conclusion | N
 
 
 def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> _Conclusion | None:
-    """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before."""
+    """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before.
+
+    Ranks are numbered without gaps: a number between theirs is a rank of which nothing was read.
+    """
     if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks:
+        return None
+    if max(context.all_ranks) - min(context.all_ranks) >= len(context.all_ranks):
         return None
     call = calls[0]
     if call.seq is None or any(entry.completed is None for entry in call.waiting.values()):
