@@ -17,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from triage.service.work.job_files import make_upload_directories
 from triage.settings import Settings
 from triage.settings.sections import Source
 from triage.store import Store
+from triage.store.cause_work import WorkChange
 from triage.testing.jobs import JobBuilder
 
 if TYPE_CHECKING:
@@ -121,13 +123,14 @@ def fill_store(path: Path, scratch: Path) -> tuple[Addresses, str]:
     with Store.open(path) as store:
         ids = {name: store_job(store, scratch, job, name) for job, name in jobs}
         add_feedback(store, ids)
+        add_work(store)
         cluster = next(item.id for item in store.clusters.list_clusters() if item.name)
         running = add_tasks(store, ids)
         token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
     shown = f"/incidents/{ids['llama-7b pretrain 41']}"
     pages = {
         "causes": ("/causes", ""),
-        "cause": ("/causes/data.worker-killed", ""),
+        "cause": ("/causes/torch.rank-never-joined", ""),
         "incidents": ("/incidents", ""),
         "incident": (shown, ""),
         "chain": (shown, "#chain"),
@@ -193,6 +196,21 @@ def add_feedback(store: Store, ids: dict[str, str]) -> None:
         if "tokens" in cluster.title:
             note = "The download of the shard broke off. Compare its size with the manifest."
             store.cluster_actions.name(cluster.id, "A shard without tokens", actor="mira", note=note)
+
+
+def add_work(store: Store) -> None:
+    """Give some causes a status, an assignee and a comment; one was fixed and came back."""
+    march = datetime(2026, 3, 10, tzinfo=UTC).timestamp()
+    for cause, change in (
+        ("torch.rank-never-joined", WorkChange("fixed", "trainer 4.2", march, "mira", "https://tickets.example/381")),
+        ("host.sigkill", WorkChange("fixed", "image 2026.10", assignee="jonas")),
+        ("data.worker-killed", WorkChange("acknowledged", assignee="jonas")),
+        ("crash.segfault", WorkChange(assignee="mira")),
+    ):
+        store.cause_work.change([cause], change, actor="mira")
+    store.cause_work.comment(
+        "torch.rank-never-joined", "Evaluation still runs on rank 0 in the old branch.", actor="mira"
+    )
 
 
 def add_tasks(store: Store, ids: dict[str, str]) -> str:

@@ -13,6 +13,7 @@ from tests.store.factories import NOW, dump_tables, known_diagnosis, unknown_dia
 from triage.base.errors import OptionError, StoreError
 from triage.cli import main
 from triage.store import Store, cause_tables, copying, maintenance
+from triage.store.cause_work import WorkChange
 
 
 def fill(place: str) -> str:
@@ -27,6 +28,8 @@ def fill(place: str) -> str:
         store.cluster_actions.reject("u-bbbbbb", "u-cccccc", actor="ann")
         named = store.cluster_actions.name("u-cccccc", "Torn", actor="ann")
         store.cluster_actions.undo(named, actor="ann")
+        store.cause_work.change(["u-cccccc"], WorkChange(status="acknowledged", assignee="ann"), actor="ann")
+        store.cause_work.comment("u-cccccc", "the disk was full", actor="ann")
         store.feedback.add(stored.id, "wrong", actor="bob", because="été")
         store.incidents.add(known_diagnosis("a", "host.sigkill"), now=NOW + 1)
         store.outbox.put("slack", "x", "once", {"a": 1})

@@ -81,6 +81,13 @@ def causes(
         str | None,
         typer.Option("--host", metavar="NAME", help="Only causes that this host failed of.", show_default=False),
     ] = None,
+    status: Annotated[
+        Literal["waiting", "open", "acknowledged", "fixed", "regressed", "ignored"] | None,
+        typer.Option("--status", help="Only with this status; waiting is open, acknowledged or regressed."),
+    ] = None,
+    assignee: Annotated[
+        str | None, typer.Option("--assignee", metavar="NAME", help="Only of this person.", show_default=False)
+    ] = None,
     order: Annotated[
         Literal["week", "last", "count", "first"],
         typer.Option("--order", help="First: most this week, latest failure, most in all, or newest cause."),
@@ -108,7 +115,7 @@ def causes(
 
     streams.check_output(output)
     with options.open_store(store) as opened:
-        condition = CauseFilter(kind, domain, host, " ".join(text or ()) or None)
+        condition = CauseFilter(kind, domain, host, " ".join(text or ()) or None, status, assignee)
         page = opened.causes.list_causes(condition, order=order, limit=limit)
     streams.write_format(
         format,

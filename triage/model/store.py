@@ -120,6 +120,8 @@ class Cause:
     oldest first, `recent` those of the last seven days; `first_at` and `last_at` are the times of failures, and
     `last_has_time` is false where the last one has the time of its ingest. `hosts` are the three with the most
     failures, of `host_count`. `first_stored` is when its first incident was stored.
+
+    `status` is `regressed` where it was fixed and `since_fix` failures came after `fixed_at`.
     """
 
     id: str
@@ -138,6 +140,13 @@ class Cause:
     hosts: tuple[str, ...] = ()
     days: tuple[int, ...] = ()
     last_has_time: bool = True
+    status: Literal["open", "acknowledged", "fixed", "regressed", "ignored"] = "open"
+    assignee: str = ""
+    ticket: str = ""
+    fixed_in: str = ""
+    fixed_at: float | None = None
+    since_fix: int = 0
+    ignored_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from triage.render.terminal import Paint
 from triage.render.text import NARROWEST, WIDTH
 
 SCHEMA = "triage.causes/1"
-_TIMES = ("first_at", "last_at", "first_stored", "last_stored")
-_HEAD = ("cause", "this week", "all", "jobs", "last failure", "hosts", "what")
+_TIMES = ("first_at", "last_at", "first_stored", "last_stored", "fixed_at", "ignored_until")
+_HEAD = ("cause", "status", "this week", "all", "jobs", "last failure", "hosts", "what")
 
 
 def format_hosts(cause: Cause) -> str:
@@ -37,12 +37,12 @@ def listing(causes: Sequence[Cause], total: int, *, width: int | None = None, co
         return "no causes\n"
     rows = [
         (
-            *(cause.id, str(cause.recent), str(cause.incidents), str(cause.jobs)),
+            *(cause.id, cause.status, str(cause.recent), str(cause.incidents), str(cause.jobs)),
             *(day(cause.last_at)[:16] + ("" if cause.last_has_time else "?"), format_hosts(cause), cause.title),
         )
         for cause in causes
     ]
-    lines = table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(1, 2, 3))
+    lines = table.as_text(_HEAD, rows, max(width or WIDTH, NARROWEST), Paint(color), right=(2, 3, 4))
     more = f"{len(causes)} of {format_count(total, 'cause')}; --limit shows more\n" if total > len(causes) else ""
     return "\n".join(lines) + "\n" + more
 

@@ -25,6 +25,7 @@ from triage.store.location import OFF, VARIABLE, DatabaseUrl, store_location
 from triage.store.outbox import Outbox
 
 if TYPE_CHECKING:
+    from triage.store.cause_work import CauseWork
     from triage.store.causes import Causes
     from triage.store.cluster_actions import ClusterActions
     from triage.store.cluster_engine import ClusterEngine
@@ -85,7 +86,14 @@ class Store:
         """The causes of failures with the sums of their incidents."""
         from triage.store.causes import Causes
 
-        return Causes(self.connections, self.clusters)
+        return Causes(self.connections, self.clusters, self.cause_work)
+
+    @cached_property
+    def cause_work(self) -> CauseWork:
+        """What people do about causes."""
+        from triage.store.cause_work import CauseWork
+
+        return CauseWork(self.connections)
 
     @cached_property
     def cluster_actions(self) -> ClusterActions:

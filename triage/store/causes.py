@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from triage.base.errors import NotFoundError
 from triage.model.store import Cause
+from triage.store.cause_work import CauseWork, Work
 from triage.store.clusters import Clusters
 from triage.store.interface import Connections, Row
 
@@ -20,6 +21,7 @@ DAY = 86_400
 TREND_DAYS = 28
 WEEK_DAYS = 7
 MOST_HOSTS = 3
+STATUSES = {"waiting": ("open", "acknowledged", "regressed")}  # names of several statuses
 Order = Literal["week", "last", "count", "first"]
 _ORDERS: dict[Order, Callable[[Cause], tuple[Any, ...]]] = {
     "week": lambda cause: (-cause.recent, -cause.last_at, cause.id),
@@ -31,12 +33,18 @@ _ORDERS: dict[Order, Callable[[Cause], tuple[Any, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CauseFilter:
-    """A filter for causes; None matches all. `text` is in the id or the title; `host` has failed of the cause."""
+    """A filter for causes; None matches all.
+
+    `text` is in the id or the title; `host` has failed of the cause. `status` may be `waiting`: open, acknowledged or
+    regressed.
+    """
 
     kind: Literal["signature", "cluster"] | None = None
     domain: str | None = None
     host: str | None = None
     text: str | None = None
+    status: str | None = None
+    assignee: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +58,10 @@ class CausePage:
 class Causes:
     """The causes of a store."""
 
-    def __init__(self, connections: Connections, clusters: Clusters) -> None:
+    def __init__(self, connections: Connections, clusters: Clusters, work: CauseWork) -> None:
         self._db = connections
         self._clusters = clusters
+        self._work = work
 
     def list_causes(
         self,
@@ -64,9 +73,10 @@ class Causes:
         now: float | None = None,
     ) -> CausePage:
         """Return the causes that match the filter: by default those with the most failures of this week first."""
-        today = int((time.time() if now is None else now) // DAY)
-        members = self._read_members()
-        causes = [cause for cause in self._sum_all(members, today) if self._matches(cause, filter_)]
+        when = time.time() if now is None else now
+        today, members = int(when // DAY), self._read_members()
+        causes = self._with_work(self._sum_all(members, today), members, when)
+        causes = [cause for cause in causes if self._matches(cause, filter_)]
         if filter_.host is not None:
             with_host = {members.get(root, (root,))[0] for root in self._roots_on_host(filter_.host)}
             causes = [cause for cause in causes if cause.id in with_host]
@@ -76,7 +86,8 @@ class Causes:
     def get(self, reference: str, *, now: float | None = None) -> Cause:
         """Return a cause by its signature, or by a cluster's id or name. Raises NotFoundError."""
         identifier = self.find_id(reference)
-        today = int((time.time() if now is None else now) // DAY)
+        when = time.time() if now is None else now
+        today = int(when // DAY)
         members = {root: row for root, row in self._read_members().items() if row[0] == identifier}
         roots = list(members) or [identifier]
         causes = self._sum_all(members, today, roots)
@@ -84,7 +95,7 @@ class Causes:
             raise NotFoundError(
                 f"no incident has the cause {reference}", hint="`triage causes` and /causes list the causes"
             )
-        return self._with_details(causes, members, today)[0]
+        return self._with_details(self._with_work(causes, members, when), members, today)[0]
 
     def find_id(self, reference: str) -> str:
         """Return the id of a cause: the signature, or the cluster that an id, its first digits or a name means now."""
@@ -117,12 +128,43 @@ class Causes:
             causes[cause.id] = _add(causes[cause.id], cause) if cause.id in causes else cause
         return list(causes.values())
 
+    def _with_work(self, causes: Iterable[Cause], members: dict[str, tuple[str, str]], now: float) -> list[Cause]:
+        """Return causes with what people do about them."""
+        work = self._work.read_all()
+        return [
+            self._apply_work(cause, work[cause.id], members, now) if cause.id in work else cause for cause in causes
+        ]
+
+    def _apply_work(self, cause: Cause, work: Work, members: dict[str, tuple[str, str]], now: float) -> Cause:
+        since_fix = 0
+        if work.fixed_at is not None and cause.last_at > work.fixed_at:
+            roots = [key for key, (cluster, _) in members.items() if cluster == cause.id] or [cause.id]
+            row = self._db.read_one(
+                f"SELECT count(*) AS n FROM incident WHERE coalesce(signature, key) IN ({_marks(roots)}) AND at > ? "
+                "AND has_time = 1",
+                (*roots, work.fixed_at),
+            )
+            since_fix = int(row["n"]) if row is not None else 0
+        status = "regressed" if since_fix else work.status
+        return dataclasses.replace(
+            cause,
+            status="open" if status == "ignored" and not work.is_ignored(now) else status,
+            assignee=work.assignee,
+            ticket=work.ticket,
+            fixed_in=work.fixed_in,
+            fixed_at=work.fixed_at,
+            since_fix=since_fix,
+            ignored_until=work.ignored_until if work.is_ignored(now) else None,
+        )
+
     @staticmethod
     def _matches(cause: Cause, filter_: CauseFilter) -> bool:
         text = (filter_.text or "").casefold()
         return (
             filter_.kind in (None, cause.kind)
             and filter_.domain in (None, cause.domain)
+            and (filter_.status is None or cause.status in STATUSES.get(filter_.status, (filter_.status,)))
+            and filter_.assignee in (None, cause.assignee)
             and all(part in f"{cause.id} {cause.title}".casefold() for part in text.split())
         )
 

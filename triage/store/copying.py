@@ -32,6 +32,8 @@ TABLES = {
     "exemplar": "key, place",
     "counter": "key, day",
     "apart": "one, other",
+    "cause_work": "cause",
+    "cause_comment": "cause, at, actor",
     "audit": "id",
     "page": "num",
     "outbox": "id",

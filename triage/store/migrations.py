@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 6  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 7  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -283,6 +283,13 @@ def add_cause_sums(database: Database) -> None:
     create_tables(database)
 
 
+def add_cause_work(database: Database) -> None:
+    """Create the tables of the work on causes."""
+    from triage.store.cause_work import create_tables
+
+    create_tables(database)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
@@ -290,4 +297,5 @@ STEPS: tuple[Callable[[Database], None], ...] = (
     add_notification_tables,
     allow_inconclusive_verdicts,
     add_cause_sums,
+    add_cause_work,
 )

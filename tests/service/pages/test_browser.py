@@ -232,6 +232,59 @@ def test_keyboard_alone(open_page: OpenPage, page_server: PageServer) -> None:
     page.wait_for_url("**/stats")
 
 
+def test_causes_are_worked_on(open_page: OpenPage, page_server: PageServer) -> None:
+    """Selected causes are assigned together; a cause is fixed, comes back by an older date, and is commented."""
+    page = open_page("curator")
+    page.goto("/")
+    page.wait_for_url("**/causes")
+    boxes = page.locator("input[name=cause]")
+    for number in range(2):
+        boxes.nth(number).check()
+    page.locator(".work input[name=assignee]").fill("mira")
+    page.click(".work button")
+    page.wait_for_url("**said=worked")
+    page.goto("/causes?assignee=mira")
+    assert boxes.count() == 2
+    page.goto("/causes/data.worker-killed")
+    page.select_option(".work select[name=status]", "fixed")
+    page.fill(".work input[name=date]", "2020-01-01")
+    page.click(".work button")
+    page.wait_for_url("**said=worked")
+    assert "regressed" in page.inner_text(".card")
+    page.fill("input[name=text]", "<b>node17</b> is drained")
+    page.click("text=Add comment")
+    page.wait_for_url("**said=commented*")
+    assert "<b>node17</b> is drained" in page.inner_text("section:has(#comments)")
+    assert "2020-01-01" in page.inner_text("section:has(#log)")
+
+
+def test_causes_with_the_keyboard_on_a_phone(open_page: OpenPage) -> None:
+    """A viewer opens a cause with the keyboard, also at 390 pixels; the whole title is inside the screen."""
+    page = open_page("viewer")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/causes")
+    assert page.locator(".work").count() == 0
+    for box in (item.bounding_box() for item in page.locator("table.causes .main").all()):
+        assert box is not None
+        assert box["x"] + box["width"] <= 390
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/causes/*")
+    page.keyboard.press("g")
+    page.keyboard.press("c")
+    page.wait_for_url("**/causes")
+
+
+@pytest.mark.parametrize("address", ["/causes", "/causes/data.worker-killed", "/incidents"])
+def test_lists_fit_a_small_desktop(open_page: OpenPage, address: str) -> None:
+    """At 1366 pixels no list scrolls sideways, not even inside its frame."""
+    page = open_page("curator")
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.goto(address)
+    frames = page.eval_on_selector_all(".scroll", "frames => frames.map((item) => item.scrollWidth - item.clientWidth)")
+    assert max(frames, default=0) <= 0
+
+
 def test_without_javascript(open_page: OpenPage, page_server: PageServer, archive: Path) -> None:
     """Filters, theme and upload are forms; the page of a task reloads until it opens the diagnosis."""
     page = open_page("submitter", scripts=False)

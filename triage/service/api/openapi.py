@@ -28,7 +28,7 @@ SECURITY_SCHEMES = {
 TAGS = (
     ("ingest", "Send the files of a job, or name a job of a configured source, and follow the task."),
     ("incidents", "Lists, reports, evidence and feedback."),
-    ("causes", "What ended jobs, with counts, days, times and hosts."),
+    ("causes", "What ended jobs, with counts, days, times and hosts, and the work on it."),
     ("clusters", "Unknown failures, the decisions of curators, and the audit log."),
     ("catalog", "The signatures."),
     ("search", "Full-text search and statistics."),
@@ -177,7 +177,15 @@ _CAUSE: dict[str, Any] = {
     "hosts": ["node17", "node3", "node4"],
     "days": [0, 2, 1],
     "last_has_time": True,
+    "status": "regressed",
+    "assignee": "anna",
+    "ticket": "https://tickets.example/7",
+    "fixed_in": "2.6.1",
+    "fixed_at": "2026-11-14T10:00:00Z",
+    "since_fix": 3,
+    "ignored_until": None,
 }
+_COMMENT = {"at": "2026-11-21T04:00:00Z", "actor": "anna", "text": "node17 is drained"}
 _SHA = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _WHY = "the same missing file"
 
@@ -233,6 +241,9 @@ _EXAMPLES: dict[str, Any] = {
         "signatures": [{"id": "cuda.out-of-memory", "title": "The GPU's memory is full"}],
     },
     "CauseRow": _CAUSE,
+    "WorkEntries": {"entries": [17, 18]},
+    "CommentRow": _COMMENT,
+    "CommentList": {"comments": [_COMMENT]},
     "CauseList": {"total": 1, "causes": [_CAUSE]},
     "ClusterRow": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -77,6 +77,39 @@ class Reason(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     because: str = Field(default="", max_length=2000)
+
+
+class WorkIn(BaseModel):
+    """What to change of the work on a cause; the rest stays. `date`: of the fix, or until when it is ignored."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"status": "fixed", "fixed_in": "2.6.1", "assignee": "anna"}}
+    )
+
+    status: Literal["open", "acknowledged", "fixed", "ignored"] | None = None
+    fixed_in: str | None = Field(default=None, max_length=100)
+    date: str | None = Field(default=None, max_length=40)
+    assignee: str | None = Field(default=None, max_length=100)
+    ticket: str | None = Field(default=None, max_length=500)
+
+
+class BulkWorkIn(WorkIn):
+    """A change of several causes, given by signature or cluster."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"causes": ["cuda.out-of-memory", "host.sigkill"], "status": "acknowledged"}},
+    )
+
+    causes: list[Annotated[str, Field(max_length=200)]] = Field(min_length=1, max_length=500)
+
+
+class CommentIn(BaseModel):
+    """A comment on a cause."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"text": "node17 is drained"}})
+
+    text: str = Field(min_length=1, max_length=4000)
 
 
 class NameIn(BaseModel):

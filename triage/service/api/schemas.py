@@ -80,6 +80,33 @@ class CauseRow(Open):
     first_at: str | None
     last_at: str | None
     last_has_time: bool
+    status: Literal["open", "acknowledged", "fixed", "regressed", "ignored"]
+    assignee: str
+    ticket: str
+    fixed_in: str
+    fixed_at: str | None
+    since_fix: int
+    ignored_until: str | None
+
+
+class WorkEntries(BaseModel):
+    """The audit entries of a change, one for each cause."""
+
+    entries: list[int]
+
+
+class CommentRow(BaseModel):
+    """A comment on a cause."""
+
+    at: str
+    actor: str
+    text: str
+
+
+class CommentList(BaseModel):
+    """The comments on a cause, the oldest first."""
+
+    comments: list[CommentRow]
 
 
 class CauseList(BaseModel):

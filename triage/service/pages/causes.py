@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Form, Query, Request
+from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
-from triage.model.store import Cause, Incident
-from triage.service.api.causes import FilterDep, OrderQuery
-from triage.service.dependencies import StoreDep, Viewer
-from triage.service.pages.rendering import page_and_json, render_page
+from triage.base.errors import OptionError
+from triage.model.store import AuditEntry, Cause, Incident
+from triage.service.api.causes import FilterDep, OrderQuery, change_work
+from triage.service.api.requests import WorkIn
+from triage.service.dependencies import Curator, StoreDep, Submitter, Viewer
+from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
+from triage.store.cause_work import Comment
 from triage.store.causes import TREND_DAYS
 from triage.store.search import Filter
 
 router = APIRouter()
 PAGE = 50
 BAR_WIDTH, TREND_HEIGHT = 4, 24
+SHOWN_STATUSES = ("waiting", "open", "acknowledged", "regressed", "fixed", "ignored")
 ORDERS = {"week": "this week", "last": "last failure", "count": "all failures", "first": "newest"}
 
 
@@ -39,16 +45,19 @@ class CausesView:
     orders: dict[str, str]
     older: int | None
     pictures: dict[str, tuple[Bar, ...]]
+    statuses: tuple[str, ...] = SHOWN_STATUSES
 
 
 @dataclass(frozen=True, slots=True)
 class CauseView:
-    """One cause and its incidents. `next` is the cursor of the next page."""
+    """One cause, its incidents, and the work on it. `next` is the cursor of the next page."""
 
     cause: Cause
     incidents: tuple[Incident, ...]
     next: str | None
     pictures: tuple[Bar, ...]
+    comments: tuple[Comment, ...]
+    log: tuple[AuditEntry, ...]
 
 
 @router.get("/")
@@ -85,8 +94,70 @@ def show_cause(
     summary = store.causes.get(cause)
     incidents = store.search.list_incidents(Filter(cause=summary.id), limit=PAGE + 1, after=after)
     cursor = store.search.cursor_after(incidents[PAGE - 1]) if len(incidents) > PAGE else None
-    view = CauseView(summary, tuple(incidents[:PAGE]), cursor, draw_trend(summary))
+    view = CauseView(
+        summary,
+        tuple(incidents[:PAGE]),
+        cursor,
+        draw_trend(summary),
+        tuple(store.cause_work.list_comments(summary.id)),
+        tuple(entry for entry in store.audit.list_entries(subject=summary.id) if entry.action == "work"),
+    )
     return render_page(request, "cause.html", view)
+
+
+@router.post("/causes/work")
+def change_selected(
+    store: StoreDep,
+    user: Curator,
+    cause: Annotated[list[str], Form()] = [],  # noqa: B006
+    status: Annotated[str, Form(max_length=20)] = "",
+    fixed_in: Annotated[str, Form(max_length=100)] = "",
+    date: Annotated[str, Form(max_length=40)] = "",
+    assignee: Annotated[str, Form(max_length=100)] = "",
+    ticket: Annotated[str, Form(max_length=500)] = "",
+) -> Response:
+    """Change the selected causes; an empty field changes nothing."""
+    if not cause:
+        raise OptionError("no cause is selected", hint="go back and select the causes to change")
+    values = {"status": status, "fixed_in": fixed_in, "date": date, "assignee": assignee, "ticket": ticket}
+    change_work(store, cause[:500], _work_of(values), user.name)
+    return redirect_with_notice("/causes", "worked")
+
+
+@router.post("/causes/{cause}/work")
+def change_cause(
+    cause: str,
+    store: StoreDep,
+    user: Curator,
+    status: Annotated[str, Form(max_length=20)] = "",
+    fixed_in: Annotated[str, Form(max_length=100)] = "",
+    date: Annotated[str, Form(max_length=40)] = "",
+    assignee: Annotated[str, Form(max_length=100)] = "",
+    ticket: Annotated[str, Form(max_length=500)] = "",
+) -> Response:
+    """Change the work on a cause. An empty assignee or ticket removes it; an empty status leaves the status."""
+    values = {"status": status, "fixed_in": fixed_in, "date": date}
+    work = _work_of(values).model_copy(update={"assignee": assignee, "ticket": ticket})
+    change_work(store, [cause], work, user.name)
+    return redirect_with_notice(f"/causes/{quote(store.causes.find_id(cause))}", "worked")
+
+
+@router.post("/causes/{cause}/comments")
+def add_comment(
+    cause: str, store: StoreDep, user: Submitter, text: Annotated[str, Form(max_length=4000)] = ""
+) -> Response:
+    """Comment on a cause."""
+    identifier = store.causes.get(cause).id
+    store.cause_work.comment(identifier, text, actor=user.name)
+    return redirect_with_notice(f"/causes/{quote(identifier)}", "commented", "#comments")
+
+
+def _work_of(values: dict[str, str]) -> WorkIn:
+    """Return what a form changes; empty fields change nothing. Raises OptionError."""
+    try:
+        return WorkIn.model_validate({name: text.strip() for name, text in values.items() if text.strip()})
+    except ValidationError:
+        raise OptionError("the form has an invalid status", hint="go back and choose one of the list") from None
 
 
 def draw_trend(cause: Cause) -> tuple[Bar, ...]:

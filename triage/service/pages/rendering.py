@@ -49,6 +49,8 @@ NOTICES: Mapping[str, str] = {
     "apart": "Saved: these two clusters are different. Merging them is not suggested again.",
     "undone": "Undone.",
     "cancelled": "Task cancelled.",
+    "worked": "Saved. The audit log has the change.",
+    "commented": "Comment saved.",
 }
 PLACEHOLDER = lazy_re(r"\{([a-z]\w*)\}")
 # Address, name and access key of the main pages, in the order of the navigation bar.

@@ -22,7 +22,7 @@ from triage.store.sqlite import SqliteConnections
 
 TABLES = (
     *("setting", "incident", "report", *repair.DERIVED, "history", "feedback"),
-    *("cluster", "cluster_key", "exemplar", "counter", "apart", "audit"),
+    *("cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment", "audit"),
 )
 
 
