@@ -10,8 +10,9 @@ import pytest
 
 import triage
 from triage.evidence import extract_text
-from triage.evidence.extraction import ExtractedSource, _is_identity_line, guess_year, pack, unpack
+from triage.evidence.extraction import ExtractedSource, _is_identity_line, pack, unpack
 from triage.evidence.inference import make_inferences
+from triage.evidence.year import guess_year
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 from triage.model.evidence import Source
 from triage.scan.edges import HeldEdges

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from types import MappingProxyType
@@ -20,6 +19,7 @@ from triage.evidence import described_pods, harmless_signs, headings, provoked, 
 from triage.evidence.earlier_extractions import EarlierExtractions, with_earlier
 from triage.evidence.endings.extraction import find_endings
 from triage.evidence.endings.unread_lines import find_unread_endings
+from triage.evidence.year import guess_year
 from triage.model import DETAILS, Evidence, Origin, Source, Warning
 from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import find_root, is_process_snapshot, parse_file_name
@@ -48,11 +48,6 @@ from triage.scan.interface import Hit, ScanResult
 
 Read = Callable[[int, int], bytes]
 
-_MONTH = rb"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_YEAR = lazy_re(
-    rb"\b(20\d\d)(?:-\d\d-\d\d|/\d\d/\d\d)|\b" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?(20\d\d)\b|"
-    rb"\b\d\d? " + _MONTH + rb" (20\d\d)\b"
-)
 # NCCL says at the start which address its host has.
 _ADDRESS = lazy_re(
     r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
@@ -488,13 +483,3 @@ def _warnings(source: Source, scan: ScanResult, lost: int) -> Iterator[Warning]:
         lines = f"{lost} or more repeated lines"
         text = f"Ray left out {lines} of other workers; set RAY_DEDUP_LOGS=0 to keep them"
         yield Warning("repeated-lines", source.name, text)
-
-
-def guess_year(scanned: Sequence[tuple[Source, ScanResult]]) -> int:
-    """Return the year for timestamps without one: the first that any source states, else that of the newest file."""
-    for _, scan in scanned:
-        match = _YEAR.search(scan.head) or _YEAR.search(scan.tail)
-        if match is not None:
-            return int(next(filter(None, match.groups())))
-    newest = max((source.mtime for source, _ in scanned if source.mtime), default=0.0)
-    return time.gmtime(newest).tm_year

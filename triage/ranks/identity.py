@@ -43,10 +43,9 @@ class JobMap:
 
     `by_pid`, `by_local` (host and local rank), `by_source` and `by_bus` (host and PCI address) give ranks. `npus` has
     what HCCL says of processes. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has
-    what the file names state, `sizes` the stated world sizes, and `clocks` the differences between the hosts' clocks.
-    `root` is the start that the names of all sources share; it says nothing. `nodes` says which node a place is,
-    `orders` which hosts launchers were given, `memberships` which rank of how many processes say that they are.
-    `has_gaps`: so many lines report failures that only some were read.
+    what the file names state, `sizes` the stated world sizes, `clocks` the differences between the hosts' clocks.
+    `root` is the start that all names share, `nodes` says which node a place is, `orders` which hosts launchers were
+    given, `memberships` which rank of how many processes say that they are; `has_gaps`: not all failures were read.
     """
 
     root: str = ""
