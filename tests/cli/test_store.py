@@ -53,6 +53,22 @@ def test_list(command: Command, store_file: Path) -> None:
     assert "no incidents" in command("list", "zebra", "--store", store_file)[1]
 
 
+def test_causes(command: Command, store_file: Path) -> None:
+    """One line per cause with its counts and status; filters work in JSON, and no cell of CSV begins like a formula."""
+    status, out, err = command("causes", "--order", "count", "--store", store_file, "--width", 120)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[1].split()[:5] == ["host.sigkill", "open", "0", "2", "2"]
+    assert "\x1b" not in out
+    document = load_json(command, store_file, "causes", "--host", "node17", "--status", "waiting")
+    assert [item["id"] for item in document["causes"]] == ["host.sigkill"]  # type: ignore[attr-defined]
+    assert "no causes" in command("causes", "zebra", "--store", store_file)[1]
+    assert "no causes" in command("causes", "--new", "1d", "--store", store_file)[1]
+    assert "1 of 3 causes" in command("causes", "-n", 1, "--store", store_file)[1]
+    rows = list(csv.reader(io.StringIO(command("causes", "--format", "csv", "--store", store_file)[1], newline="")))
+    assert len({len(row) for row in rows}) == 1
+    assert not [cell for row in rows for cell in row if cell.startswith("=")]
+
+
 def test_csv_holds_no_formula(command: Command, store_file: Path) -> None:
     """No cell begins like a formula, and the table follows RFC 4180."""
     out = command("list", "--format", "csv", "--store", store_file)[1]

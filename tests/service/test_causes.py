@@ -17,6 +17,8 @@ def test_causes_are_listed_and_filtered(client: TestClient) -> None:
     assert document["total"] == len(document["causes"]) == 2
     (row,) = client.get("/api/v1/causes", params={"q": "worker killed"}).json()["causes"]
     assert (row["id"], row["kind"], row["status"]) == (KILLED, "signature", "open")
+    assert client.get("/api/v1/causes", params={"new": "1d"}).json()["total"] == 2
+    assert client.get("/api/v1/causes", params={"new": "2100-01-01"}).json()["total"] == 0
     assert row == client.get(f"/api/v1/causes/{KILLED}").json()
     (incident,) = client.get("/api/v1/incidents", params={"cause": KILLED}).json()["incidents"]
     assert incident["at"] == row["last_at"]

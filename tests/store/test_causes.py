@@ -149,6 +149,14 @@ def test_causes_are_filtered_and_ordered(store: Store) -> None:
     assert len({cause.id for page in pages for cause in page}) == 4
 
 
+@pytest.mark.parametrize(("since", "total"), [(NOW, 1), (NOW + 1, 0)])
+def test_new_causes_are_those_first_stored_since(store: Store, since: float, total: int) -> None:
+    """A cause is new by when its first incident was stored, however old its failures are."""
+    store.incidents.add(known_diagnosis("a", at=NOW - 30 * DAY), now=NOW)
+    store.incidents.add(known_diagnosis("b", at=NOW), now=NOW + 5)
+    assert store.causes.list_causes(CauseFilter(new_since=since), now=NOW).total == total
+
+
 def test_a_cause_without_incidents_is_an_error(store: Store) -> None:
     """A signature that ended no job, and an unknown cluster, are errors with a hint."""
     for name in ("cuda.out-of-memory", "u-123456"):

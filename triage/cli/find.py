@@ -68,30 +68,43 @@ SearchText = Annotated[
     list[str],
     typer.Argument(metavar="TEXT...", help='Words to search for; "quoted" words stay together.', show_default=False),
 ]
+CauseKind = Annotated[
+    Literal["signature", "cluster"] | None,
+    typer.Option("--kind", help="Only signatures, or only clusters of unknown failures.", show_default=False),
+]
+CauseHost = Annotated[
+    str | None, typer.Option("--host", metavar="NAME", help="Only causes that this host failed of.", show_default=False)
+]
+CauseStatus = Annotated[
+    Literal["waiting", "open", "acknowledged", "fixed", "regressed", "ignored"] | None,
+    typer.Option(
+        "--status", help="Only with this status; waiting is open, acknowledged or regressed.", show_default=False
+    ),
+]
+Assignee = Annotated[
+    str | None, typer.Option("--assignee", metavar="NAME", help="Only of this person.", show_default=False)
+]
+New = Annotated[
+    str | None,
+    typer.Option(
+        "--new", metavar="WHEN", help="Only causes that first came since: 7d, 12h, 2025-11-21.", show_default=False
+    ),
+]
+CauseOrder = Annotated[
+    Literal["week", "last", "count", "first"],
+    typer.Option("--order", help="First: most this week, latest failure, most in all, or newest cause."),
+]
 
 
 def causes(
     text: ListText = None,
-    kind: Annotated[
-        Literal["signature", "cluster"] | None,
-        typer.Option("--kind", help="Only signatures, or only clusters of unknown failures.", show_default=False),
-    ] = None,
+    kind: CauseKind = None,
     domain: Domain = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="NAME", help="Only causes that this host failed of.", show_default=False),
-    ] = None,
-    status: Annotated[
-        Literal["waiting", "open", "acknowledged", "fixed", "regressed", "ignored"] | None,
-        typer.Option("--status", help="Only with this status; waiting is open, acknowledged or regressed."),
-    ] = None,
-    assignee: Annotated[
-        str | None, typer.Option("--assignee", metavar="NAME", help="Only of this person.", show_default=False)
-    ] = None,
-    order: Annotated[
-        Literal["week", "last", "count", "first"],
-        typer.Option("--order", help="First: most this week, latest failure, most in all, or newest cause."),
-    ] = "week",
+    host: CauseHost = None,
+    status: CauseStatus = None,
+    assignee: Assignee = None,
+    new: New = None,
+    order: CauseOrder = "week",
     limit: options.Limit = 50,
     format: options.TableFormat = "text",  # noqa: A002
     output: options.Output = None,
@@ -108,6 +121,7 @@ def causes(
     Examples:
       triage causes
       triage causes --kind cluster --order first
+      triage causes --new 1d --status waiting
       triage causes --host node17 --format json
     """
     from triage.render import causes as rendered
@@ -115,7 +129,8 @@ def causes(
 
     streams.check_output(output)
     with options.open_store(store) as opened:
-        condition = CauseFilter(kind, domain, host, " ".join(text or ()) or None, status, assignee)
+        since = options.parse_time(new, time.time()) if new is not None else None
+        condition = CauseFilter(kind, domain, host, " ".join(text or ()) or None, status, assignee, since)
         page = opened.causes.list_causes(condition, order=order, limit=limit)
     streams.write_format(
         format,

@@ -36,7 +36,7 @@ class CauseFilter:
     """A filter for causes; None matches all.
 
     `text` is in the id or the title; `host` has failed of the cause. `status` may be `waiting`: open, acknowledged or
-    regressed.
+    regressed. `new_since`: its first incident was stored at this time or later.
     """
 
     kind: Literal["signature", "cluster"] | None = None
@@ -45,6 +45,7 @@ class CauseFilter:
     text: str | None = None
     status: str | None = None
     assignee: str | None = None
+    new_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +166,7 @@ class Causes:
             and filter_.domain in (None, cause.domain)
             and (filter_.status is None or cause.status in STATUSES.get(filter_.status, (filter_.status,)))
             and filter_.assignee in (None, cause.assignee)
+            and (filter_.new_since is None or cause.first_stored >= filter_.new_since)
             and all(part in f"{cause.id} {cause.title}".casefold() for part in text.split())
         )
 

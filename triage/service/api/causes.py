@@ -42,9 +42,13 @@ def cause_filter(
     q: Text = None,
     status: Status = None,
     assignee: Text = None,
+    new: Annotated[
+        str | None, Query(max_length=40, description="first stored since: 7d, 12h or a date", examples=["7d"])
+    ] = None,
 ) -> CauseFilter:
     """Return the filter of a request (a FastAPI dependency). Empty values, as forms send them, mean no filter."""
-    return CauseFilter(kind, domain or None, host or None, q or None, status, assignee or None)
+    since = parse_time(new, time.time()) if new else None
+    return CauseFilter(kind, domain or None, host or None, q or None, status, assignee or None, since)
 
 
 FilterDep = Annotated[CauseFilter, Depends(cause_filter)]
