@@ -347,7 +347,7 @@ PICKLES = (
     ROOT / "triage" / "testing" / "schedules" / "evidence" / "flight.py",
 )
 # The packages that open connections and start processes; they may not load pickles or run code either.
-FACES = ("service", "bots", "watch", "testing")
+FACES = ("service", "bots", "fetch", "watch", "testing")
 LOADERS = {"pickle", "marshal", "shelve"}
 CONNECTIONS = {"socket", "subprocess", "urllib", "http", "ftplib", "ssl", "requests", "asyncio", "multiprocessing"}
 CALLS = {"eval", "exec", "system", "popen", "extractall", "unsafe_load", "full_load"}

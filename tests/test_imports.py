@@ -41,6 +41,7 @@ ORDER = (
     "api",
     "watch",
     "bots",
+    "fetch",
     "service",
     "mcp",
     "cli",

@@ -65,6 +65,7 @@ COMMANDS = (
     "collect",
     "watch",
     "run",
+    "fetch",
     *(f"outbox {name}" for name in ("list", "retry", "drop", "send")),
     *(f"post {name}" for name in ("github", "gitlab", "webhook")),
     "bot slack",

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
@@ -81,3 +84,40 @@ def test_a_path_that_does_not_exist_yet_is_named_at_once(tmp_path: Path) -> None
     _, errors = never.communicate(timeout=60)
     assert never.returncode == 2
     assert f"nor does the directory {tmp_path / 'no'}" in errors
+
+
+def watch_on_terminal(directory: Path, state: Path, *options: str) -> str:
+    """Return what a watch writes to a terminal on standard error until it stops."""
+    terminal, stderr = pty.openpty()
+    command = [sys.executable, "-m", "triage", "watch", str(directory), "--state", str(state), *options]
+    env = {**os.environ, "TRIAGE_STORE": "off", "PYTHONPATH": str(ROOT), "TERM": "xterm"}
+    shown = b""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, env=env):
+        os.close(stderr)
+        with contextlib.suppress(OSError):  # Linux ends a terminal without writers so
+            while piece := os.read(terminal, 1 << 16):
+                shown += piece
+    os.close(terminal)
+    return shown.decode()
+
+
+def test_the_first_watch_says_what_it_does(tmp_path: Path) -> None:
+    """On a terminal, once: not when the watch is started again, and not with --quiet."""
+    job, state = tmp_path / "job", tmp_path / "m.json"
+    job.mkdir()
+    write(job)
+    options = ("--stop-after", "1s", "--poll", "0.1s")
+    assert "--exec CMD" not in watch_on_terminal(job, tmp_path / "quiet.json", "--quiet", *options)
+    assert "--exec CMD" in watch_on_terminal(job, state, *options)
+    assert "--exec CMD" not in watch_on_terminal(job, state, *options)
+
+
+def test_the_status_shows_what_is_read(tmp_path: Path) -> None:
+    """While existing lines are read it shows how many bytes of how many; without files that it waits for them."""
+    job, options = tmp_path / "job", ("--no-state", "--stop-after", "2s", "--poll", "0.1s")
+    job.mkdir()
+    assert "\rwaiting for text files" in watch_on_terminal(job, tmp_path / "m", *options)
+    (job / "train.log").write_text("step 1 loss 3.2\n" * (20 << 16))
+    shown = watch_on_terminal(job, tmp_path / "m", *options)
+    assert re.search(r"\rreading 1 file: [\d.]+ MB of 21\.0 MB, \d\d%", shown)
+    assert "\rwatching 1 file, 21.0 MB" in shown

@@ -17,6 +17,7 @@ from triage.cli import (
     explain,
     failure,
     feedback,
+    fetch,
     find,
     flight,
     ingest,
@@ -53,6 +54,7 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("collect", collect.collect),
     ("watch", watch.watch),
     ("run", run_command.run),
+    ("fetch", fetch.fetch),
     ("mcp", mcp.mcp),
     ("serve", serve.serve),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from triage.base.errors import InputError
-from triage.cli import options, progress
+from triage.cli import options, progress, streams
 
 if TYPE_CHECKING:
     import threading
@@ -48,6 +48,10 @@ StateFile = Annotated[
     ),
 ]
 NoStore = Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis when the job is over.")]
+
+_FIRST_RUN = """\
+Failures, silent ranks and stalls of the job appear here; Ctrl-C ends the watch, not the job.
+`--exec CMD` runs a command for each, `--notify` posts to the routes of the settings."""
 
 
 def watch(
@@ -98,9 +102,12 @@ def watch(
     follower = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()), reuse=not exact))
     watched = Watch(follower, pace, idle_after=min(limit for limit in limits if limit is not None))
     state_path = None if no_state else state or state_file.default_path(paths)
+    is_first = state_path is None or not state_path.exists()
     if state_path is not None:
         follower.find_files(watched.clock())
         watched.restore(state_file.load(state_path, follower.files))
+    if is_first and streams.shows_progress(quiet):
+        typer.echo(_FIRST_RUN, err=True)
     reporter = _Reporter(watched, format, state_path, Hook(command, _warn) if command else None)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(options.stop_on_signal())
@@ -218,8 +225,16 @@ def _follow(
 
 
 def _format_status(watched: Watch) -> str:
+    """Return how many files are followed, how much of them is read yet, and the pace of the job."""
+    from triage.render.phrases import format_bytes, format_count
+
     files = watched.follower.files.values()
-    size = sum(file.position for file in files) / 1e6
+    if not files:
+        return "waiting for text files"
+    done, size = (sum(getattr(file, name) for file in files) for name in ("position", "size"))
+    count = format_count(len(files), "file")
+    if any(file.is_behind for file in files):
+        return f"reading {count}: {format_bytes(done)} of {format_bytes(size)}, {min(done / max(size, 1), 1.0):.0%}"
     usual = watched.pace.usual
     step = f", step {watched.pace.front}, {usual:.1f} s each" if usual is not None else ""
-    return f"watching {len(files):,} files, {size:,.0f} MB{step}"
+    return f"watching {count}, {format_bytes(done)}{step}"

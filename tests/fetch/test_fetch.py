@@ -1,0 +1,270 @@
+"""`triage fetch` gets every line once, from each kind of source, and what it wrote has the cause of the job."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import command as command
+from triage.fetch import elasticsearch, loki, requests
+from triage.fetch.interface import Piece
+from triage.fetch.save import save
+from triage.testing.log_stores import LokiServer, SearchServer
+
+Command = Callable[..., tuple[int, str, str]]
+ROOT = Path(__file__).resolve().parents[2]
+LINES = (ROOT / "samples/jobs/exception_one_rank_tee/job/console.log").read_text(encoding="utf-8").splitlines()
+SECOND = 1_763_700_000
+SPAN = ("--since", "2025-11-21", "--until", "2025-11-22")
+DESCRIBED = "Name:             train-a-x7k2p\nNamespace:        ml\n"
+
+
+@pytest.fixture
+def store() -> Iterator[LokiServer]:
+    with LokiServer() as server:
+        yield server
+
+
+@pytest.fixture
+def search() -> Iterator[SearchServer]:
+    with SearchServer() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOKI_BEARER_TOKEN", "loki-token")
+    monkeypatch.setenv("ELASTICSEARCH_API_KEY", "es-key")
+    monkeypatch.setattr(requests.time, "sleep", lambda _: None)
+
+
+def address_of(store: LokiServer) -> str:
+    return f'{store.url.replace("http", "loki+http")}/?query={{job="train"}}'
+
+
+def written(directory: Path) -> list[str]:
+    """Return all lines below a directory, without their times."""
+    return [line.partition(" ")[2] for path in sorted(directory.iterdir()) for line in path.read_text().splitlines()]
+
+
+def program(where: Path, name: str, body: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a program on the PATH."""
+    where.mkdir(exist_ok=True)
+    (where / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
+    (where / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{where}:{os.environ['PATH']}")
+
+
+@pytest.mark.parametrize("failure", ["", "429", "500", "cut", "cut after", "half"])
+def test_all_lines_of_loki_come_once(
+    command: Command, store: LokiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    """Over many pages, with equal times at their borders, and after temporary failures."""
+    monkeypatch.setattr(loki, "SIZE", 7)
+    for pod in ("trainer-0", "trainer-1"):
+        store.push({"pod": pod}, ((SECOND * 10**9 + number // 3, f"{pod} line {number}") for number in range(40)))
+    if failure:
+        store.inject_failure("query_range", failure, times=3)
+    status, _, errors = command("fetch", address_of(store), "-o", tmp_path / "logs", *SPAN)
+    assert (status, errors.splitlines()[0].endswith("2 files, 0.0 MB")) == (0, True)
+    assert sorted(written(tmp_path / "logs")) == sorted(f"trainer-{n} line {k}" for n in (0, 1) for k in range(40))
+    assert len(store.requests) > 11
+
+
+def test_a_job_from_loki_has_its_cause(command: Command, store: LokiServer, tmp_path: Path) -> None:
+    """The file of a stream is named after its pod, and the diagnosis is that of the log itself."""
+    store.push({"pod": "trainer-0"}, ((SECOND * 10**9 + n, line) for n, line in enumerate(LINES)))
+    assert command("fetch", address_of(store), "-o", tmp_path / "logs", *SPAN)[0] == 0
+    (path,) = (tmp_path / "logs").iterdir()
+    assert path.name.startswith("trainer-0-")
+    report = json.loads(command("ingest", tmp_path / "logs", "--no-store", "--format", "json")[1])
+    assert report["root_cause"]["ranks"] == [2]
+
+
+def test_more_records_of_one_time_than_a_page_are_an_error(
+    command: Command, store: LokiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No record is left out silently."""
+    monkeypatch.setattr(loki, "SIZE", 7)
+    store.push({"pod": "a"}, ((SECOND * 10**9, f"line {number}") for number in range(8)))
+    status, _, errors = command("fetch", address_of(store), "-o", tmp_path / "logs", *SPAN)
+    assert status == 2
+    assert "more than 7 records have the same time" in errors
+
+
+@pytest.mark.parametrize("failure", ["", "429", "cut after"])
+def test_all_documents_of_elasticsearch_come_once(
+    command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    """Over many pages; equal texts of two documents stay two; other indices and words are left out."""
+    monkeypatch.setattr(elasticsearch, "SIZE", 7)
+    for number in range(40):
+        pod = {"pod": {"name": f"trainer-{number % 2}"}, "labels": {"job-name": "train"}}
+        search.add("logs-1", SECOND * 1000 + number // 5, message=f"line {number // 4}", kubernetes=pod)
+    search.add("logs-1", SECOND * 1000, message="of another", job="other")
+    search.add("metrics-1", SECOND * 1000, message="a metric")
+    if failure:
+        search.inject_failure("_search", failure, times=3)
+    address = f"{search.url.replace('http', 'elasticsearch+http')}/logs-*?q=train"
+    assert command("fetch", address, "-o", tmp_path / "logs", *SPAN)[0] == 0
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["trainer-0.log", "trainer-1.log"]
+    assert sorted(written(tmp_path / "logs")) == sorted(f"line {number // 4}" for number in range(40))
+
+
+def test_kubectl_gets_every_container_and_its_run_before(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pods are found by the label of their job; a container that restarted has two files."""
+    pods = {
+        "items": [
+            {
+                "metadata": {"name": "train-a-x7k2p"},
+                "status": {
+                    "initContainerStatuses": [{"name": "setup", "restartCount": 0}],
+                    "containerStatuses": [{"name": "trainer", "restartCount": 1}],
+                },
+            }
+        ]
+    }
+    log = tmp_path / "console.log"
+    log.write_text("\n".join(f"2026-08-05T03:06:30.123456789Z {line}" for line in LINES) + "\n")
+    body = f"""
+echo "$@" >> {tmp_path}/calls
+case "$3" in
+  get) cat <<'END'
+{json.dumps(pods)}
+END
+  ;;
+  describe) cat <<'END'
+{DESCRIBED}
+END
+  ;;
+  logs)
+    case "$*" in *--previous*) echo "2026-08-05T03:00:00Z before" ;; *trainer*) cat {log} ;; *) echo ready ;; esac ;;
+esac"""
+    program(tmp_path / "bin", "kubectl", body, monkeypatch)
+    assert command("fetch", "kubectl://ml/job/train-a", "-o", tmp_path / "logs")[0] == 0
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {
+        "pods.txt",
+        "train-a-x7k2p-setup.log",
+        "train-a-x7k2p-trainer.log",
+        "train-a-x7k2p-trainer-previous.log",
+    }
+    assert (
+        (tmp_path / "calls").read_text().startswith("--namespace ml get pods --selector job-name=train-a --output json")
+    )
+    report = json.loads(command("ingest", tmp_path / "logs", "--no-store", "--format", "json")[1])
+    assert report["root_cause"]["ranks"] == [2]
+
+
+def test_a_job_without_pods_and_a_failing_program_are_errors(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The errors say what the program said, and what to do."""
+    program(tmp_path / "bin", "kubectl", "echo '{\"items\": []}'", monkeypatch)
+    status, _, errors = command("fetch", "kubectl://ml/job/gone", "-o", tmp_path / "logs")
+    assert (status, "has no pods with job-name=gone" in errors) == (2, True)
+    program(tmp_path / "bin", "kubectl", "echo 'error: You must be logged in to the server' >&2; exit 1", monkeypatch)
+    status, _, errors = command("fetch", "kubectl://ml/job/gone", "-o", tmp_path / "logs")
+    assert (status, "You must be logged in" in errors) == (2, True)
+
+
+def test_slurm_gives_its_accounting_and_the_output(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of sacct and the output of the job are files; the output is read while Slurm knows its path."""
+    log = tmp_path / "slurm-1234.out"
+    log.write_text("\n".join(LINES) + "\n")
+    table = "JobID|JobName|State|ExitCode\\n1234|train|FAILED|1:0\\n1234.0|python|FAILED|1:0\\n"
+    program(tmp_path / "bin", "sacct", f"printf '{table}'", monkeypatch)
+    program(tmp_path / "bin", "scontrol", f"printf 'JobId=1234 JobName=train\\n   StdOut={log}\\n'", monkeypatch)
+    assert command("fetch", "slurm://1234", "-o", tmp_path / "logs")[0] == 0
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"sacct.txt", "scontrol.txt", "slurm-1234.out"}
+    report = json.loads(command("ingest", tmp_path / "logs", "--no-store", "--format", "json")[1])
+    assert report["root_cause"]["ranks"] == [2]
+    program(
+        tmp_path / "bin", "scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", monkeypatch
+    )
+    assert command("fetch", "slurm://1234", "-o", tmp_path / "later")[0] == 0
+    assert {path.name for path in (tmp_path / "later").iterdir()} == {"sacct.txt"}
+    program(tmp_path / "bin", "sacct", "echo 'JobID|JobName|State|ExitCode'", monkeypatch)
+    status, _, errors = command("fetch", "slurm://77", "-o", tmp_path / "none")
+    assert (status, "has no job 77" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("loki://user:secret@host/?query=x", "no user or password"),
+        ("loki://host/", "has no query"),
+        ("elasticsearch://host/", "has no index"),
+        ("kubectl://ml/deployment/x", "names no job"),
+        ("slurm://12;rm", "is not the id of a job"),
+        ("cloudwatch://eu-central-1", "has no log group"),
+        ("ftp://host/x", "is no source of logs"),
+        ("job_logs/", "is no source of logs"),
+    ],
+)
+def test_wrong_addresses_are_refused(command: Command, tmp_path: Path, address: str, reason: str) -> None:
+    """With status 2 and a hint, before anything is called; no secret is repeated."""
+    if address.startswith("cloudwatch"):
+        pytest.importorskip("botocore")
+    status, _, errors = command("fetch", address, "-o", tmp_path / "logs")
+    assert (status, reason in errors, "  try: " in errors) == (2, True, True)
+    assert "secret" not in errors
+
+
+@pytest.mark.parametrize(("kind", "hint"), [("401", "variables with the token"), ("400", "the query is wrong")])
+def test_a_refusal_says_what_to_do(command: Command, store: LokiServer, tmp_path: Path, kind: str, hint: str) -> None:
+    """A refused request is not repeated."""
+    store.inject_failure("query_range", kind)
+    status, _, errors = command("fetch", address_of(store), "-o", tmp_path / "logs", *SPAN)
+    assert (status, hint in errors, len(store.requests)) == (2, True, 1)
+
+
+def test_a_store_that_stays_down_is_an_error(command: Command, store: LokiServer, tmp_path: Path) -> None:
+    """After a few tries, or at once if it asks for a long pause."""
+    store.inject_failure("query_range", "500", times=99)
+    status, _, errors = command("fetch", address_of(store), "-o", tmp_path / "logs", *SPAN)
+    assert (status, "gave no answer: status 500" in errors, len(store.requests)) == (2, True, requests.TRIES)
+
+
+def test_the_limit_cuts_between_lines(tmp_path: Path) -> None:
+    """What is written ends with a whole piece; a piece that fits exactly is written."""
+    pieces = [Piece("a", "12345\n"), Piece("b", "12345\n"), Piece("a", "1\n")]
+    assert save(pieces, tmp_path / "all", 14).is_cut is False
+    fetched = save(pieces, tmp_path / "cut", 13)
+    assert (fetched.is_cut, fetched.size, fetched.names) == (True, 12, ("a", "b"))
+
+
+def test_names_stay_below_the_directory(tmp_path: Path) -> None:
+    """A pod or a label that looks like a path writes nothing elsewhere."""
+    fetched = save(
+        [Piece("../../etc/x", "1\n"), Piece("", "2\n"), Piece("a" * 400 + ".log", "3\n")], tmp_path / "d", 99
+    )
+    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == sorted(fetched.names)
+    assert all("/" not in name and not name.startswith(".") and len(name) <= 120 for name in fetched.names)
+
+
+def test_streams_of_cloudwatch_are_files(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Events of a group come from moto's server, each stream a file."""
+    moto = pytest.importorskip("moto")
+    boto3 = pytest.importorskip("boto3")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with moto.mock_aws():
+        logs = boto3.client("logs", region_name="us-east-1")
+        logs.create_log_group(logGroupName="/ml/train")
+        for name in ("rank-0", "rank-1"):
+            logs.create_log_stream(logGroupName="/ml/train", logStreamName=name)
+            events = [
+                {"timestamp": round(time.time() * 1000) - 60_000 + n, "message": f"{name} {n}"} for n in range(30)
+            ]
+            logs.put_log_events(logGroupName="/ml/train", logStreamName=name, logEvents=events)
+        assert command("fetch", "cloudwatch://us-east-1/ml/train", "-o", tmp_path / "logs")[0] == 0
+    assert sorted(written(tmp_path / "logs")) == sorted(f"rank-{n} {k}" for n in (0, 1) for k in range(30))
