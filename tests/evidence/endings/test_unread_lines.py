@@ -9,6 +9,7 @@ import pytest
 import triage
 from tests.diagnose.factories import fact
 from triage.evidence.endings.unread_lines import find_unread_endings
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 
 _TEXT = b"step 1\nboom of rank 3\n"
@@ -27,7 +28,7 @@ def test_lines_of_endings_that_were_not_read(
     hits: list[tuple[int, int, tuple[str, ...], int]], tail: bytes, unread: list[tuple[int, int, tuple[str, ...], int]]
 ) -> None:
     """The last line of a writer is a hit by its literals, unless it is one already or lies before the tail."""
-    scan = ScanResult((), len(_TEXT), b"", tail, 1, 0)
+    scan = ScanResult((), len(_TEXT), HeldEdges(b"", tail), sampled=1)
     ending = fact("boom of rank 3", 3, kind="ending", offset=7)
     assert find_unread_endings(scan, [ending], hits, ["boom", "bang"]) == unread
 

@@ -17,9 +17,9 @@ def find_unread_endings(
     """
     starts = {hit[0] for hit in hits}
     likely = [literal for literal in literals if any(literal in fact.text for fact in endings)]
-    unread = []
+    tail, unread = scan.tail, []
     for fact in endings:
-        for start, line in _list_lines(scan, fact):
+        for start, line in _list_lines(tail, scan.size - len(tail), fact):
             text = line.decode("utf-8", "replace")
             named = tuple(literal for literal in likely if literal in text)
             if named and start not in starts:
@@ -27,11 +27,11 @@ def find_unread_endings(
     return unread
 
 
-def _list_lines(scan: ScanResult, ending: Evidence) -> Iterator[tuple[int, bytes]]:
+def _list_lines(tail: bytes, tail_offset: int, ending: Evidence) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, line) of an ending, where the end of the source shows it."""
-    start, tail_offset = ending.offset, scan.size - len(scan.tail)
+    start = ending.offset
     if start < tail_offset:
         return
-    for line in scan.tail[start - tail_offset : ending.end - tail_offset].split(b"\n"):
+    for line in tail[start - tail_offset : ending.end - tail_offset].split(b"\n"):
         yield start, line
         start += len(line) + 1
