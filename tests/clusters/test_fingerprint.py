@@ -259,3 +259,67 @@ def test_who_parsed_it_does_not_matter(kind: str) -> None:
     """A traceback of one job is a last line of another."""
     text = "LeaseError: the lease was lost at step 7"
     assert fingerprint(Evidence(kind, "logger", text, Origin(), "x", 0)).key == fingerprint(fact(text)).key
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("could not find the footer", "unable to find the footers", True),
+        ("could not find the footer", "could not parse the footer", False),
+        ("layout of tensor is not supported", "unsupported layout of tensor", True),
+        ("the model's plan differs", "the models plan differs", True),
+        ("loss of lane", "los of lane", False),
+        ("bound is above the lane", "bound is below the lane", False),
+    ],
+)
+def test_words_that_mean_the_same_are_one(one: str, other: str, same: bool) -> None:
+    """Phrases of the rules and plurals do not tell headlines apart; other words do."""
+    assert (headline_words(one) == headline_words(other)) == same
+
+
+_JAVA = (
+    "java.lang.IllegalStateException: already closed\n\tat java.base/java.util.Objects.check(Objects.java:3)\n\tat {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("frame", "same"),
+    [
+        ("app//org.example.lane.Loom.lambda$weave$7(Loom.java:9)", True),
+        ("org.other.Loom.lambda$weave$3(Loom.java:1)", True),
+        ("org.example.Loom.close(Loom.java:1)", False),
+    ],
+)
+def test_an_exception_of_a_jvm_counts_the_first_method_of_the_program(frame: str, same: bool) -> None:
+    """Packages, modules, lines and numbers of lambdas change with releases; another method is another failure."""
+    first = fingerprint(fact(_JAVA.format("org.example.Loom.lambda$weave$3(Loom.java:1)")))
+    assert (fingerprint(fact(_JAVA.format(frame))).key == first.key) == same
+
+
+_GO = (
+    "panic: index out of range [{}]\ngoroutine 7 {}[running]:\n{}(0xc0)\n\t/src/a.go:3 +0x1\nmain.main()\n\t/src/m.go:1"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "function", "same"),
+    [
+        ("gp=0xc0 m=3 mp=0xc1 ", "lane.dev/loom.(*Ring[go.shape.int]).Push", True),
+        ("", "lane.dev/loom.(*Ring[...]).Pop", False),
+    ],
+)
+def test_a_goroutine_counts_its_function_in_every_release(state: str, function: str, same: bool) -> None:
+    """What Go prints behind the number of a goroutine and for type arguments changes; the function stays."""
+    first = fingerprint(fact(_GO.format(1, "", "lane.dev/loom.(*Ring[...]).Push")))
+    assert (fingerprint(fact(_GO.format(2, state, function))).key == first.key) == same
+
+
+@pytest.mark.parametrize(
+    ("message", "same"),
+    [("depth < limit (3 vs. 4) in lane 7", True), ("depth < limit", True), ("depth < width (3 vs. 4)", False)],
+)
+def test_a_failed_check_is_its_condition(message: str, same: bool) -> None:
+    """The compared values and what a release adds to them are not part of it."""
+    fields = {"crash_point": "p-1", "crash_kind": "check"}
+    first = fingerprint(fact("Check failed", message="depth < limit (9 vs. 8)", **fields))
+    assert (fingerprint(fact("Check failed", message=message, **fields)).key == first.key) == same

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.clusters import fingerprint
+from triage.clusters import Clusters, fingerprint
 from triage.model.diagnosis import Fingerprint
 from triage.model.evidence import Evidence, Origin
 
@@ -47,6 +47,34 @@ def print_of(text: str, function: str = "read", code: str = "") -> Fingerprint:
 def test_the_place_counts_for_what_the_caller_caused_and_for_few_words(text: str, counts: bool) -> None:
     """Errors of the machine and sentences of three words are the same failure wherever they happen."""
     assert (print_of(text).key != print_of(text, "write").key) == counts
+
+
+def _join(*prints: Fingerprint) -> set[str]:
+    clusters = Clusters()
+    names = [clusters.assign(one).cluster for one in prints]
+    return {clusters.resolve(name) for name in names}
+
+
+@pytest.mark.parametrize(
+    ("text", "function", "same"),
+    [
+        ("Exception: no lanes are known for this weave", "read", True),
+        ("ValueError: no lanes are known for this weave, choose another", "read", True),
+        ("ValueError: no lanes are known for this weave", "write", False),
+        ("ValueError: no threads are known for this weave", "read", False),
+    ],
+)
+def test_a_written_sentence_may_change_its_class_and_grow_at_its_place(text: str, function: str, same: bool) -> None:
+    """The place of a sentence is one more word: another place or another word is another failure."""
+    first = print_of("ValueError: no lanes are known for this weave")
+    assert (len(_join(first, print_of(text, function))) == 1) == same
+
+
+@pytest.mark.parametrize(("code", "same"), [("raise Lost(", True), ("", True)])
+def test_a_release_that_hides_the_statement_stays_in_the_cluster(code: str, same: bool) -> None:
+    """Where the traceback does not show the whole statement, the words decide."""
+    text = "Lost: lane 4 of the weave is gone"
+    assert (len(_join(print_of(text, code="raise Lost(path, offset)"), print_of(text, code=code))) == 1) == same
 
 
 @pytest.mark.parametrize(

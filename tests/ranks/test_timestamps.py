@@ -77,6 +77,12 @@ def test_glog_has_no_year_and_no_fraction() -> None:
     assert parse(GLOG, "I0229 03:07:45.1", 2028) is not None
 
 
+def test_glog_may_have_a_year() -> None:
+    """Newer releases write the year before the month; eight digits are a date with one, four are without."""
+    assert parse(GLOG, "F20261121 03:07:45.356000", year=1999) == AT
+    assert parse(GLOG, "F1121 03:07:45.356000") == AT
+
+
 def test_syslog_may_have_a_year() -> None:
     """`dmesg -T` writes the year at the end; else the caller gives it."""
     assert parse(SYSLOG, "Nov 21 03:07:45") == AT

@@ -44,6 +44,19 @@ def test_a_backtrace_ends_at_a_line_of_the_program() -> None:
     assert collect_texts(*frames, "step 3", FRAME.format(3)) == frames
 
 
+@pytest.mark.parametrize(
+    ("head", "count"),
+    [
+        ("Check failed: depth < limit (3 vs. 4) ", 1),
+        ("F0000 00:00:1765542112.123456    4411 tree.cc:93] Check failed: depth < limit (3 vs. 4) ", 1),
+        ("F0000 00:00:1765542112.123456    4411 tree.cc:93] three lanes are ready", 0),
+    ],
+)
+def test_a_failed_check_heads_its_stack(head: str, count: int) -> None:
+    """Also what Abseil prints before it is initialised, with seconds instead of a date."""
+    assert len(heading_of(head, "*** Check failure stack trace: ***")) == count
+
+
 @pytest.mark.parametrize(("indent", "count"), [("  ", 2), (" ", 2), ("", 1)])
 def test_a_prefix_may_take_a_space_of_the_indentation(indent: str, count: int) -> None:
     """Frames of faulthandler are indented, behind `[4]<stderr>:` by one space at least."""

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.clusters.headline import extract_headline
+from triage.clusters.headline import JVM, extract_headline
 from triage.clusters.place import find_place
 from triage.clusters.rules import Rules, load_rules
 from triage.model import Evidence, Fingerprint
 
-_TERM = lazy_re(r"<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
+_TERM = lazy_re(r"@\S+|<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
+# `layers` and `layer`, `model's` and `model`: not `loss`, `axis` or `status`.
+_PLURAL = lazy_re(r"(?<=\w{3}[^siu])(?:'s|s'|s)$")
 _SPACE = lazy_re(r"\s+")
 _CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
+# What a generic function of Go was instantiated with: releases of the compiler print it or dots.
+_TYPE_ARGUMENTS = lazy_re(r"\[[^\]\n]*\]")
 _TITLE = 300
 _MOST_TEXT = 8000
+_MOST_MEANINGS = 2  # `could not find` is `cannot find`, which is `not found`
 # A function checks several conditions; for other crashes the point is the cause.
 _STATED = frozenset(("check", "assert"))
-# A method throws several exceptions.
-_JVM = "jvm"
+# Behind the condition stand the values, and what a release adds to them.
+_COMPARED = lazy_re(r" \([^\n]*? vs\. [^\n]*\).*$")
 _KEY = 16
 
 
@@ -28,7 +33,8 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     Its guard is the component, the error codes, and the place of an exception of the language itself.
     """
     by = by or load_rules()
-    if point := fact.fields.get("crash_point"):
+    # The frames of a JVM are among the codes, however it was printed.
+    if (point := fact.fields.get("crash_point")) and fact.component != JVM:
         return _crash(point, fact, by)
     line = extract_headline(fact, by)
     codes = _read_codes(fact, line.text, by)
@@ -36,17 +42,20 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     terms = headline_words(title, by)
     place = find_place(fact, line, codes, len(message_words(title, terms)), by)
     exits = _exit_code(fact) if not terms else ()
-    guard = "|".join((line.component, *codes, *exits, place.text))
+    guard = "|".join((line.component, *codes, *exits, place.text if place.kind == "place" else ""))
     anchored = len(terms) > 1 or bool(terms and (codes or place.text))
     trail = [
         *line.trail,
         *(f"uses the code {code}" for code in codes),
-        *((f"uses the {place.kind} {place.text}",) if place.text else ()),
+        *((f"uses the {place.label} {place.text}",) if place.text else ()),
     ]
     if not anchored:
         trail.append("no line says what happened")
     shown = title or fact.text.strip().split("\n", 1)[0][:_TITLE]
-    headline = "" if place.kind == "statement" else title.lower()
+    if place.kind == "raiser":
+        title = f"{title} @{place.text}"
+        shown = title
+    headline = place.text if place.kind == "statement" else title.lower()
     return Fingerprint(by.version, _digest(by.version, guard, headline), guard, shown, tuple(trail), anchored)
 
 
@@ -57,7 +66,12 @@ def _read_codes(fact: Evidence, line: str, by: Rules) -> tuple[str, ...]:
     }
     text = fact.text[:_MOST_TEXT]
     firsts = ((rule, rule.pattern.search(text)) for rule in by.codes if rule.whole)
-    return tuple(sorted(codes | {f"{rule.id}={match[rule.group]}" for rule, match in firsts if match is not None}))
+    return tuple(
+        sorted(
+            codes
+            | {f"{rule.id}={_TYPE_ARGUMENTS.sub('', match[rule.group])}" for rule, match in firsts if match is not None}
+        )
+    )
 
 
 def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
@@ -66,12 +80,9 @@ def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
     trail: tuple[str, ...] = (f"uses the crash point {point}",)
     parts = ["crash", point, *_user_place(fact)]
     if fact.fields.get("crash_kind") in _STATED and fact.fields.get("message"):
-        title = mask_variables(fact.fields["message"], by)[:_TITLE]
+        title = mask_variables(_COMPARED.sub("", fact.fields["message"]), by)[:_TITLE]
         parts.append(title.lower())
         trail = (*trail, "uses the condition that failed")
-    elif fact.component == _JVM:
-        parts.append(title.lower())
-        trail = (*trail, "uses the exception")
     guard = "|".join(("crash", point, *_user_place(fact)))
     return Fingerprint(by.version, _digest(by.version, *parts), guard, title, trail, True)
 
@@ -106,10 +117,17 @@ def mask_variables(text: str, by: Rules) -> str:
 
 
 def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
-    """Return the words of a masked headline that say what happened, without masks and idle words."""
+    """Return the words of a masked headline that say what happened, without masks and idle words.
+
+    Of several spellings that mean the same, it is the first of `same` in the rules, in the singular.
+    """
     by = by or load_rules()
-    lowered = (match[0].lower() for match in _TERM.finditer(title))
-    return frozenset(term for term in lowered if not term.startswith("<") and term not in by.idle)
+    text = title.lower()
+    for _ in range(_MOST_MEANINGS):
+        text = by.phrases.sub(lambda match: by.meanings[match[0]], text)
+    terms = (match[0] for match in _TERM.finditer(text))
+    said = (term for term in terms if not term.startswith("<") and term not in by.idle)
+    return frozenset(term if term in by.turning or term[0] == "@" else _PLURAL.sub("", term) for term in said)
 
 
 def message_words(title: str, terms: frozenset[str]) -> frozenset[str]:

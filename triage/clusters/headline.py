@@ -19,6 +19,8 @@ _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
 # What a program raises or prints last: the same failure, whoever parsed it.
 _OF_PROGRAMS = frozenset(("exception", "terminate", "ending"))
 _ANY = "any"
+JVM = "jvm"
+"""Component of the stacks of Java and Scala."""
 _TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*\b)")
 
 
@@ -34,7 +36,7 @@ class Headline:
 def extract_headline(fact: Evidence, rules: Rules) -> Headline:
     """Return the headline of one fact."""
     text = _ANSI.sub("", fact.text[:_MOST_TEXT]).strip()
-    component = _ANY if fact.kind in _OF_PROGRAMS else fact.component
+    component = _ANY if fact.kind in _OF_PROGRAMS or fact.component == JVM else fact.component
     trail: list[str] = []
     for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:

@@ -1,10 +1,10 @@
 """The place of an exception, where its words do not tell causes apart.
 
 The place is `file:function` of the user's frame. It counts for exceptions and sentences that any code raises for any
-reason, for errors of the operating system and answers of services that the caller caused, and for sentences of few
-words. The statement counts instead of
-the headline where the job raises a class of its own with values: the class writes the sentence, which changes with
-releases and languages. The place of errors of CUDA, NCCL or the machine is chance.
+reason, and for errors of the operating system and answers of services that the caller caused. For sentences of few
+words, and where who raises a `ValueError` writes them, it is one more word of the headline. The statement counts
+instead of the headline where the job raises a class of its own with values: the class writes the sentence, which
+changes with releases and languages. The place of errors of CUDA, NCCL or the machine is chance.
 """
 
 from __future__ import annotations
@@ -35,10 +35,19 @@ _A_SENTENCE = 4
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`kind` is `place` or `statement`; `text` is empty where the place does not count."""
+    """`text` is empty where the place does not count.
+
+    `kind` is `place` where only failures of one place are the same; `raiser` where the place counts as one more word,
+    since another release may raise another class or use more words; `statement` where equal statements are the same.
+    """
 
     kind: str = "place"
     text: str = ""
+
+    @property
+    def label(self) -> str:
+        """What the trail calls it."""
+        return "place, as one more word," if self.kind == "raiser" else self.kind
 
 
 def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: int, rules: Rules) -> Place:
@@ -58,12 +67,12 @@ def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: i
         return Place() if errnos & rules.machine_errnos else Place(text=where)
     if any(map(_SERVICE_STATE.match, codes)):
         return Place()
-    is_placed = (
-        name in rules.placed_types
-        or (length <= _A_SENTENCE and (name == "OSError" or _is_of_library(fact.text, code)))
-        or rules.placed_sentences.search(line.text) is not None
-    )
-    return Place(text=where) if is_placed or (length <= _FEW_WORDS and not codes) else Place()
+    if rules.placed_sentences.search(line.text) is not None or name in rules.placed_types - rules.authored_types:
+        return Place(text=where)
+    is_short = length <= _A_SENTENCE and (name == "OSError" or _is_of_library(fact.text, code))
+    if is_short or name in rules.authored_types or (length <= _FEW_WORDS and not codes):
+        return Place("raiser", where)
+    return Place()
 
 
 def _is_of_library(text: str, code: str) -> bool:

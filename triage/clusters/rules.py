@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Rules:
     """All rules.
 
     `wordings` are patterns with what stands for them. `masks` is one pattern; its groups name the entries of
-    `replacements`, of which an empty one keeps the text.
+    `replacements`, of which an empty one keeps the text. `phrases` finds those for which `meanings` has another.
     """
 
     version: int
@@ -45,11 +45,14 @@ class Rules:
     masks: re.Pattern[str]
     replacements: Mapping[str, str]
     placed_types: frozenset[str]
+    authored_types: frozenset[str]
     placed_sentences: re.Pattern[str]
     machine_errnos: frozenset[str]
     sentences: frozenset[str]
     idle: frozenset[str]
     turning: frozenset[str]
+    phrases: re.Pattern[str]
+    meanings: Mapping[str, str]
 
 
 @functools.cache
@@ -73,6 +76,7 @@ def read_rules(path: Path) -> Rules:
     }
     masks = data.get("mask", ())
     location = data.get("location", {})
+    meanings = {phrase: same[0] for same in data.get("words", {}).get("same", ()) for phrase in same[1:]}
     return Rules(
         version=int(data["version"]),
         unwraps=tuple(kinds["unwrap"]),
@@ -86,12 +90,21 @@ def read_rules(path: Path) -> Rules:
         ),
         replacements={f"m{number}": _replacement(entry) for number, entry in enumerate(masks)},
         placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
+        authored_types=frozenset(location.get("authored", ())),
         placed_sentences=re.compile("|".join(location.get("placed_sentences", ())) or r"(?!)"),
         machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
         sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),
         turning=frozenset(data.get("words", {}).get("turning", ())),
+        phrases=_any_of(meanings),
+        meanings=meanings,
     )
+
+
+def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of the phrases as whole words, the longest first."""
+    longest = sorted(phrases, key=lambda phrase: (-len(phrase), phrase))
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest)) or '(?!)'})(?!\w)")
 
 
 def _replacement(entry: Mapping[str, Any]) -> str:

@@ -16,7 +16,7 @@ ISO = (
     r"(?P<Y>\d{4})[-/](?P<M>\d\d)[-/](?P<D>\d\d)[ T_-](?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
     r"(?:[.,:](?P<f>\d{1,9})(?:\.\d{3})?)?(?P<z>Z|[+-]\d\d:?\d\d)?"
 )
-GLOG = r"[IWEFCD](?P<M>\d{1,2})(?P<D>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.\d+"
+GLOG = r"[IWEFCD](?P<Y>\d{4})?(?P<M>\d{1,2})(?P<D>\d\d) (?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)\.\d+"
 SYSLOG = (
     r"(?P<mon>Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +(?P<D>\d{1,2}) "
     r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)(?: (?P<Y>\d{4}))?"

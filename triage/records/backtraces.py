@@ -38,7 +38,8 @@ _HEADING = lazy_re(
     r"\[Current thread|\[Switching|\[New LWP|warning: |Timeout \(\d+:\d\d:\d\d|"
     r"Segmentation fault|Aborted|Bus error|SIG[A-Z]+\(|\*\*\* |PLEASE submit|Stack dump|\d\.\t|"
     r"\[\S+:\d+ ?:\d*:\d+\] +Caught signal|Process \d+ stopped|\* thread #|"
-    r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|Check failed: |=+ ?Backtrace|"
+    r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|"
+    r"(?:F0000 00:00:\d+\.\d+ +\d+ \S+\] )?Check failed: |=+ ?Backtrace|"
     r"Process \d+ \()"
 )
 # The lines of systemd-coredump and coredumpctl before the stack, with their list of modules, and the useful ones.

@@ -93,9 +93,10 @@ def _write_keys(
     """Write the new keys and their examples; `added` has (cluster, fingerprint, old key) by key."""
     when = time.time()
     for key, (cluster, print_, old) in added.items():
-        _add(db, key, cluster, print_, old, when)
-        rows = [row for example, row in examples if example.new.key == key and example.cluster == cluster]
-        for place, row in enumerate(rows[:EXEMPLARS]):
+        own = [(one, row) for one, row in examples if one.new.key == key and one.cluster == cluster]
+        decided = (one.key for one, _ in own if cluster_links.read_actor(_read_why(db, one.key)))
+        _add(db, key, cluster, print_, min(decided, default=old), when)
+        for place, (_, row) in enumerate(own[:EXEMPLARS]):
             db.execute("INSERT INTO exemplar VALUES (?, ?, ?, ?)", (key, place, row["incident"], row["facts"]))
 
 
@@ -134,7 +135,7 @@ def _oldest_first(db: Transaction, upgrade: Upgrade) -> list[tuple[str, Fingerpr
 
 
 def _add(db: Transaction, key: str, cluster: str, print_: Fingerprint, old: str, when: float) -> None:
-    why = db.execute("SELECT why FROM cluster_key WHERE key = ?", (old,)).fetchone()["why"]
+    why = _read_why(db, old)
     by_person = f"{why}; " if cluster_links.read_actor(why) else ""
     why = f"{by_person}new key of {old} by version {print_.version} of the rules"
     cluster_links.add_key(db, key, print_, cluster, why, when)
@@ -143,6 +144,10 @@ def _add(db: Transaction, key: str, cluster: str, print_: Fingerprint, old: str,
         "o.last_path FROM (SELECT * FROM cluster_key WHERE key = ?) AS o WHERE cluster_key.key = ?",
         (old, key),
     )
+
+
+def _read_why(db: Transaction, key: str) -> str:
+    return str(db.execute("SELECT why FROM cluster_key WHERE key = ?", (key,)).fetchone()["why"])
 
 
 def _collisions(db: Transaction, upgrade: Upgrade) -> Iterator[str]:
