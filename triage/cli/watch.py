@@ -102,12 +102,10 @@ def watch(
     follower = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()), reuse=not exact))
     watched = Watch(follower, pace, idle_after=min(limit for limit in limits if limit is not None))
     state_path = None if no_state else state or state_file.default_path(paths)
-    is_first = state_path is None or not state_path.exists()
+    _explain_first_run(state_path, quiet)
     if state_path is not None:
         follower.find_files(watched.clock())
         watched.restore(state_file.load(state_path, follower.files))
-    if is_first and streams.shows_progress(quiet):
-        typer.echo(_FIRST_RUN, err=True)
     reporter = _Reporter(watched, format, state_path, Hook(command, _warn) if command else None)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(options.stop_on_signal())
@@ -117,6 +115,11 @@ def watch(
             reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
         _follow(watched, reporter, stop, interval, max_idle, quiet)
         reporter.finish(store, no_store)
+
+
+def _explain_first_run(state_path: Path | None, quiet: bool) -> None:
+    if (state_path is None or not state_path.exists()) and streams.shows_progress(quiet):
+        typer.echo(_FIRST_RUN, err=True)
 
 
 def _check_paths(paths: Sequence[str], quiet: bool) -> Sequence[str]:

@@ -126,8 +126,8 @@ def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
     for _ in range(_MOST_MEANINGS):
         text = by.phrases.sub(lambda match: by.meanings[match[0]], text)
     terms = (match[0] for match in _TERM.finditer(text))
-    said = (term for term in terms if not term.startswith("<") and term not in by.idle)
-    return frozenset(term if term in by.turning or term[0] == "@" else _PLURAL.sub("", term) for term in said)
+    telling = (term for term in terms if not term.startswith("<") and term not in by.idle)
+    return frozenset(term if term in by.turning or term[0] == "@" else _PLURAL.sub("", term) for term in telling)
 
 
 def message_words(title: str, terms: frozenset[str]) -> frozenset[str]:
