@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from triage.cli.notify import WatchNotifier
     from triage.model.watch import Episode, WatchEvent
+    from triage.watch.follow import Follower
     from triage.watch.hook import Hook
     from triage.watch.loop import Watch
 
@@ -97,15 +99,13 @@ def watch(
 
     interval = options.parse_duration(poll, "--poll") or 0.25
     max_idle = options.parse_duration(stop_after, "--stop-after")
-    pace = PaceMonitor(Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0), poll=2 * interval)
-    limits = (options.parse_duration(idle, "--idle") or 0.0, max_idle)
+    idle_after = min(options.parse_duration(idle, "--idle") or 0.0, max_idle or math.inf)
+    limits = Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0)
     follower = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()), reuse=not exact))
-    watched = Watch(follower, pace, idle_after=min(limit for limit in limits if limit is not None))
+    watched = Watch(follower, PaceMonitor(limits, poll=2 * interval), idle_after=idle_after)
     state_path = None if no_state else state or state_file.default_path(paths)
     _explain_first_run(state_path, quiet)
-    if state_path is not None:
-        follower.find_files(watched.clock())
-        watched.restore(state_file.load(state_path, follower.files))
+    _restore(watched, follower, state_path)
     reporter = _Reporter(watched, format, state_path, Hook(command, _warn) if command else None)
     with contextlib.ExitStack() as stack:
         stop = stack.enter_context(options.stop_on_signal())
@@ -115,6 +115,15 @@ def watch(
             reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
         _follow(watched, reporter, stop, interval, max_idle, quiet)
         reporter.finish(store, no_store)
+
+
+def _restore(watched: Watch, follower: Follower, state_path: Path | None) -> None:
+    """Go on where the last watch of these paths stopped."""
+    from triage.watch import state_file
+
+    if state_path is not None:
+        follower.find_files(watched.clock())
+        watched.restore(state_file.load(state_path, follower.files))
 
 
 def _explain_first_run(state_path: Path | None, quiet: bool) -> None:
