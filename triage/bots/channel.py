@@ -11,8 +11,7 @@ import hashlib
 
 from triage.bots import apprise_client, pace
 from triage.bots.apprise_client import ChannelMessage
-from triage.bots.interface import Undelivered
-from triage.bots.subject import Subject, find_message, incident_url, read_subject
+from triage.bots.subject import Subject, find_message, find_target, incident_url, read_subject
 from triage.render import render
 from triage.render.watch import TITLES
 from triage.settings.notifications import ChannelSettings
@@ -35,13 +34,7 @@ class ChannelBot:
 
     def deliver(self, post: Post, store: Store, now: float) -> str:
         """Send the current state of the message; nothing if the channel already shows its headline."""
-        name = str(post.payload.get("place", ""))
-        target = self._settings.targets.get(name)
-        if target is None:
-            raise Undelivered(
-                f"the settings have no channel {name!r}",
-                hint=f"write [channel.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
-            )
+        target = find_target(self._settings.targets, post)
         message = find_message(post, store)
         part = store.notifications.get_part(message.id, PART)
         key = hashlib.sha256(f"{message.place}\0{message.topic}".encode()).hexdigest()[:32]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 
 from triage.bots.interface import Undelivered
-from triage.bots.subject import Subject, find_message, incident_url, read_subject
+from triage.bots.subject import Subject, find_message, find_target, incident_url, read_subject
 from triage.bots.trackers import Issue, Tracker, build_tracker
 from triage.render import phrases, render
 from triage.render.markdown import fence, inline
@@ -36,13 +36,7 @@ class IssueBot:
 
     def deliver(self, post: Post, store: Store, now: float) -> str:
         """Create the issue if there is none, and comment on the occurrences that it does not have yet."""
-        name = str(post.payload.get("place", ""))
-        target = self._settings.targets.get(name)
-        if target is None:
-            raise Undelivered(
-                f"the settings have no tracker {name!r}",
-                hint=f"write [issue.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
-            )
+        target = find_target(self._settings.targets, post)
         message = find_message(post, store)
         repeats = store.notifications.list_repeats(message.id)
         part = store.notifications.get_part(message.id, PART)

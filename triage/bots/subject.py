@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from triage.base.errors import OptionError, ReportError
 from triage.bots.interface import Undelivered
@@ -12,6 +14,8 @@ from triage.store import Store
 from triage.store.notifications import Notification
 from triage.store.outbox import Post
 
+Target = TypeVar("Target")
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -20,6 +24,17 @@ class Subject:
     message: Notification
     diagnosis: Diagnosis
     incident: StoredIncident | None
+
+
+def find_target(targets: Mapping[str, Target], post: Post) -> Target:
+    """Return the target in the settings that the post goes to. Raises Undelivered where it is gone."""
+    name = str(post.payload.get("place", ""))
+    if name not in targets:
+        raise Undelivered(
+            f"the settings have no {post.kind} target {name!r}",
+            hint=f"write [{post.kind}.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
+        )
+    return targets[name]
 
 
 def find_message(post: Post, store: Store) -> Notification:

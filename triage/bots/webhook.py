@@ -14,7 +14,7 @@ import time
 from triage.bots import pace
 from triage.bots.http import send_request
 from triage.bots.interface import Undelivered
-from triage.bots.subject import find_message, incident_url, read_subject
+from triage.bots.subject import find_message, find_target, incident_url, read_subject
 from triage.model.diagnosis import Diagnosis
 from triage.render.json import document
 from triage.settings.notifications import WebhookSettings
@@ -36,13 +36,7 @@ class WebhookBot:
 
     def deliver(self, post: Post, store: Store, now: float) -> str:
         """Post the current diagnosis; nothing if the receiver already has it."""
-        name = str(post.payload.get("place", ""))
-        target = self._settings.targets.get(name)
-        if target is None:
-            raise Undelivered(
-                f"the settings have no webhook target {name!r}",
-                hint=f"write [webhook.targets.{name}] into the settings, then `triage outbox retry {post.id}`",
-            )
+        target = find_target(self._settings.targets, post)
         message = find_message(post, store)
         part = store.notifications.get_part(message.id, "body")
         body = self._build_body(post, message, store, part)

@@ -27,7 +27,7 @@ MOST_USUAL_BEHIND = 3
 _CHUNKS, _CHUNK = 4, 1 << 12
 _MANY = 10
 _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
-_LONGEST_HINT, _LONGEST_PREFIX, _PREFIX_BYTES = 2000, 300, 200
+_LONGEST_HINT, _PREFIX_BYTES = 2000, 200
 _WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
 _NUMBER = lazy_re(rb"\s*\d+: ")
 _STREAM = lazy_re(rb"<std(?:out|err|diag)>")
@@ -196,37 +196,26 @@ def _counted_shape(line: bytes) -> bytes | None:
 
 def _split_prefix(data: bytes) -> tuple[bytes, bytes]:
     """Return the writer of a line, and the text behind its prefix."""
-    writer, start = _find_prefix(data[:_LONGEST_PREFIX])
-    if start >= 0:
-        return b"".join([data[part] for part in writer]), data[start:]
-    return _split_json_prefix(data)
+    if data[:1] in b" \t" and (field := _JSON_FIELD.match(data)) is not None:
+        return _split_prefix(field["text"]) if field[1] and field["text"] else (b"", b"")
+    places, start = _find_prefix(data[:_PREFIX_BYTES])
+    writer = b"".join([data[place] for place in places])
+    if not writer and b'{"' in data[:300]:
+        rank = _JSON_WRITER.search(data[:8000])
+        writer = b"rank " + rank[1] if rank else b""
+    return writer, data[start:]
 
 
 @ask_masked
 def _find_prefix(start: bytes) -> tuple[tuple[slice, ...], int]:
-    """Return where the writer of a line stands, and where its text begins; -1 if it may be JSON."""
-    if (start[:1] in (b" ", b"\t") and _JSON_FIELD.match(start) is not None) or b'{"' in start:
-        return (), -1
-    match = _PREFIX.match(start[:_PREFIX_BYTES])
-    if match is None:
-        return (), 0
+    """Return where the parts of the writer stand in the start of a line, without the stream, and where its text begins."""
+    match = _PREFIX.match(start)
+    if match is None or match["writer"] is None:
+        return (), match.end() if match is not None else 0
     begin, end = match.span("writer")
-    streams = [stream.span() for stream in _STREAM.finditer(start, max(begin, 0), max(end, 0))]
+    streams = [stream.span() for stream in _STREAM.finditer(start, begin, end)]
     edges = [begin, *(place for span in streams for place in span), end]
-    return tuple(slice(*part) for part in zip(edges[::2], edges[1::2], strict=True)) if begin >= 0 else (), match.end()
-
-
-def _split_json_prefix(data: bytes) -> tuple[bytes, bytes]:
-    """The same for a line that may be a field or a record of JSON."""
-    if data[:1] in b" \t" and (field := _JSON_FIELD.match(data)) is not None:
-        return _split_prefix(field["text"]) if field[1] and field["text"] else (b"", b"")
-    match = _PREFIX.match(data[:_PREFIX_BYTES])
-    start = match.end() if match is not None else 0
-    writer = _STREAM.sub(b"", match["writer"] or b"") if match is not None else b""
-    if not writer and b'{"' in data[:_LONGEST_PREFIX]:
-        rank = _JSON_WRITER.search(data[:8000])
-        writer = b"rank " + rank[1] if rank else b""
-    return writer, data[start:]
+    return tuple(slice(*part) for part in zip(edges[::2], edges[1::2], strict=True)), match.end()
 
 
 def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine], shapes: Mapping[bytes, bytes]) -> set[bytes]:
