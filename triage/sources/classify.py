@@ -168,7 +168,7 @@ def _classify_by_magic(head: bytes) -> FileKind | None:
     if _DUMP_TOPIC.search(head[:SNIFF]) is not None and (below := _below_dump_headings(head)):
         return _classify_by_magic(below)
     if _may_be_joined(head):
-        from triage.sources.joined import begins_with_heading  # few files are joined
+        from triage.sources.file_headings import begins_with_heading  # few files are joined
 
         if begins_with_heading(head):
             return "joined"

@@ -8,22 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triage.base.lazy_re import lazy_re
 from triage.sources.bytestream import PIECE, ByteStream
 from triage.sources.expand import Expansion
+from triage.sources.file_headings import HEADING
 from triage.sources.interface import FileKind, OpenedSource, ReaderInput, member_name
 
-# A collector may have put its prefix before the heading.
-_HEADING = lazy_re(rb"(?m)^[^\n=>]{0,160}==> (?P<name>[^\n<>]{1,300}) <==\r?$")
 _LONGEST = 512  # bytes of a heading with a prefix
-
-
-def begins_with_heading(head: bytes) -> bool:
-    """Whether a text begins with a heading, and none comes twice: `tail -f` writes one at each change of the file."""
-    if _HEADING.match(head.removeprefix(b"\xef\xbb\xbf")) is None:
-        return False
-    names = [match["name"] for match in _HEADING.finditer(head)]
-    return len(set(names)) == len(names)
 
 
 class JoinedReader:
@@ -55,7 +45,7 @@ class _Sections:
     def next_name(self) -> str | None:
         """Return the name in the next heading, which is consumed; None at the end."""
         while self._fill():
-            match = _HEADING.search(self._data)
+            match = HEADING.search(self._data)
             if match is not None and match.start() == 0:
                 self._data = self._data[match.end() + 1 :]
                 return member_name(match["name"].decode("utf-8", "replace"))
@@ -67,7 +57,7 @@ class _Sections:
         """Return the next bytes before a heading; nothing where one begins, and at the end."""
         if not self._fill():
             return b""
-        match = _HEADING.search(self._data)
+        match = HEADING.search(self._data)
         # Without a heading, the last line stays, as it may be the begin of one.
         end = match.start() if match is not None else len(self._data) if self._is_over else self._last_line()
         piece, self._data = self._data[:end], self._data[end:]
