@@ -28,7 +28,7 @@ class Candidate:
     `explained_by` (ids of causes, in the order of the rules), `edge_reasons` (the sentence for each of them),
     `superseded` (why it is over), and `start`.
     `similar` are the signatures that an unknown failure looks like a new wording of. `rank_hosts` has the hosts of all
-    ranks of the job.
+    ranks of the job. `stated_hosts` are the machines that its lines call failed, also those of which no rank is known.
     """
 
     signature: Signature | None
@@ -46,6 +46,7 @@ class Candidate:
     start: StartTimes = field(default_factory=StartTimes)
     clocks: Clocks = field(default_factory=Clocks)
     rank_hosts: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    stated_hosts: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -131,6 +132,8 @@ class Candidate:
 
         A kernel states its own host, whatever else the files call that machine or the host of a collector.
         """
+        if self.stated_hosts:
+            return self.stated_hosts
         if self.suspects == ():
             return ()
         blamed = {host for rank in self.suspects or () for host in self.rank_hosts.get(rank, ())}

@@ -44,19 +44,20 @@ def test_a_scheduler_line_is_about_the_rank_killed_on_its_host() -> None:
 
 
 def test_a_failed_node_is_where_it_began() -> None:
-    """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map
-    nobody is.
+    """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map no
+    rank is, but the node is named.
     """
-    for text, hosts, ranks, reason in (
+    for text, hosts, ranks, places, reason in (
         (
             "a[08-10],b",
             {0: ("a07",), 1: ("a10",), 2: ("b",)},
             (1, 2),
+            ("a08", "a09", "a10", "b"),
             "ranks 1-2 ran; the other ranks were stopped because of it",
         ),
-        ("b", {2: ("b",)}, (2,), "no file says where ranks 0-1 ran"),
-        ("b", {}, (), "b failed; no file says which ranks ran there"),
-        ("", {0: ("a07",)}, (), "No line names the failed node"),
+        ("b", {2: ("b",)}, (2,), ("b",), "no file says where ranks 0-1 ran"),
+        ("b", {}, (), ("b",), "Node b failed; no file says which ranks ran there"),
+        ("", {0: ("a07",)}, (), (), "No line names the failed node"),
     ):
         lost = with_facts(
             candidate("slurm.node-failure"),
@@ -67,7 +68,7 @@ def test_a_failed_node_is_where_it_began() -> None:
         object.__setattr__(lost.signature, "causal_edges", (CausalEdge("host.sigkill"),))
         context = RuleContext((), {}, frozenset(range(3)), 3, frozenset(), hosts=hosts)
         assert root(lost, killed, context=context) == "slurm.node-failure"
-        assert lost.ranks == ranks
+        assert (lost.ranks, lost.rank_places) == (ranks, places)
         assert any(reason in why for why in lost.why)
 
 

@@ -32,7 +32,8 @@ def failed_node(graph: CausalGraph) -> None:
         lists = {fact.detail.lost_nodes for fact in lost.facts if isinstance(fact.detail, SchedulerDetail)}
         nodes = {short_host(host) for text in lists for host in expand_hosts(text)}
         ranks = {rank for rank, hosts in context.hosts.items() if nodes.intersection(hosts)}
-        failed = f"{join_names(sorted(nodes)[:4])} failed"
+        lost.stated_hosts = tuple(sorted(nodes))
+        failed = f"{agree(nodes, 'Node', 'Nodes')} {join_names(lost.stated_hosts[:4])} failed"
         if ranks:
             unknown = context.all_ranks - context.hosts.keys()
             why = f"{failed}, where {format_ranks(ranks)} ran; the other ranks were stopped because of it"
