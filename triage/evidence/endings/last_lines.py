@@ -208,7 +208,7 @@ def _split_prefix(data: bytes) -> tuple[bytes, bytes]:
 
 @ask_masked
 def _find_prefix(start: bytes) -> tuple[tuple[slice, ...], int]:
-    """Return where the parts of the writer stand in the start of a line, without the stream, and where its text begins."""
+    """Return where the parts of the writer stand in a line, without the stream, and where its text begins."""
     match = _PREFIX.match(start)
     if match is None or match["writer"] is None:
         return (), match.end() if match is not None else 0
