@@ -25,7 +25,7 @@ from triage.catalog.model import Signature
 from triage.catalog.signature_files import list_signature_files
 from triage.diagnose.placement_reasons import REASONS
 from triage.ranks.file_names import FILE_NAMINGS
-from triage.ranks.file_prefixes import FILE_PREFIXES
+from triage.ranks.file_prefixes import FILE_PREFIXES, PROGRAM_TAGS
 from triage.ranks.grammar import Grammar
 from triage.ranks.grammars import GRAMMARS
 from triage.ranks.log_wrappers import LOG_WRAPPERS
@@ -203,7 +203,7 @@ def ranks() -> str:
         "\n## Before most lines of a file\n\n"
         "Elsewhere these could be text. They count where most lines of a file have them.\n"
     ]
-    page += [*_layouts([prefix.grammar for prefix in FILE_PREFIXES]), "\n## Around the line\n"]
+    page += [*_layouts([prefix.grammar for prefix in (*FILE_PREFIXES, *PROGRAM_TAGS)]), "\n## Around the line\n"]
     page += ["\n| layout | example | provides | since |\n|---|---|---|---|\n"]
     page += [
         f"| {wrapper.name} | {_code(wrapper.sample)} | {wrapper.provides} | {wrapper.since} |\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.ranks.file_prefixes import FILE_PREFIXES, UNLABELLED, FilePrefix, detect_table
+from triage.ranks.file_prefixes import FILE_PREFIXES, PROGRAM_TAGS, UNLABELLED, FilePrefix, detect_table
 from triage.ranks.grammars import BY_START, GRAMMARS
 from triage.ranks.prefix import parse_prefix
 
@@ -23,8 +23,47 @@ def test_a_file_prefix_is_detected_in_its_sample(file_prefix: FilePrefix) -> Non
 
 def test_names_are_unique_among_all_layouts() -> None:
     """A layer is identified by its name."""
-    names = [grammar.name for grammar in (*GRAMMARS, *(file_prefix.grammar for file_prefix in FILE_PREFIXES))]
+    names = [grammar.name for grammar in (*GRAMMARS, *(entry.grammar for entry in (*FILE_PREFIXES, *PROGRAM_TAGS)))]
     assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("tag", PROGRAM_TAGS, ids=lambda tag: tag.grammar.name)
+@pytest.mark.parametrize("before", ["", "2026-11-21 03:07:45,372 - ", "E1121 03:07:43.356000 14670 train.py:88] "])
+def test_a_tag_of_the_program_is_detected_in_its_sample(tag: FilePrefix, before: str) -> None:
+    """Its lines are of the rank or local rank in the tag, also behind timestamps; a tag in front is removed."""
+    lines = [before + line for line in tag.grammar.example.split("\n")]
+    table = detect_table(lines)
+    parsed = [parse_prefix(line, 2026, table) for line in lines]
+    assert [getattr(line.origin, tag.group) for line in parsed] == [0, 1, 1, 0]
+    assert {line.text.endswith("step 3") for line in parsed} == {True}
+    assert all(line.text == "step 3" or not tag.grammar.name.endswith("first") for line in parsed)
+    assert {line.origin.time is None for line in parsed} == {not before}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [f"received from (rank {n % 4}) {n} bytes over link {n}" for n in range(4)] + ["step 3"] * 8,
+        [f"INFO layer {n} has LoRA rank 16" for n in range(12)],
+        [f"[R{n}] {n}th reference" for n in range(12)],
+        ["[GPU 0] one process"] * 12,
+        [f"[rank{n % 4}] [process {n % 3}] loads" for n in range(12)],
+    ],
+    ids=["few lines", "no tag", "a listing", "one number", "a rank before it"],
+)
+def test_what_is_no_tag_of_the_program(lines: list[str]) -> None:
+    """Numbers in few lines, of a listing, of a single process, or behind a rank are text."""
+    names = {tag.grammar.name for tag in PROGRAM_TAGS}
+    table = detect_table(lines)
+    assert all(names.isdisjoint(parse_prefix(line, 2026, table).layers) for line in lines)
+
+
+@pytest.mark.parametrize(("tagged", "rank"), [(6, 2), (5, None)])
+def test_a_tag_of_the_program_stands_before_most_lines(tagged: int, rank: int | None) -> None:
+    """Six in ten lines have it, else it may be text."""
+    lines = [f"INFO (rank {n % 3}/3) step" for n in range(tagged)] + ["downloading"] * 4
+    parsed = parse_prefix("INFO (rank 2/3) step", 2026, detect_table(lines))
+    assert parsed.origin.rank == rank
 
 
 ORDINARY = [

@@ -46,7 +46,10 @@ def _members(kind: Any, value: Any) -> set[int]:
     return set(DIGITS) if (kind is constants.CATEGORY and "DIGIT" in str(value)) or "WORD" in str(value) else set()
 
 
-ALL: tuple[Grammar, ...] = (*grammars.GRAMMARS, *(entry.grammar for entry in file_prefixes.FILE_PREFIXES))
+ALL: tuple[Grammar, ...] = (
+    *grammars.GRAMMARS,
+    *(entry.grammar for entry in (*file_prefixes.FILE_PREFIXES, *file_prefixes.PROGRAM_TAGS)),
+)
 
 
 @pytest.mark.parametrize("grammar", ALL, ids=lambda grammar: grammar.name)

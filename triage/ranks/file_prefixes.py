@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.ranks import file_prefix_checks as checks
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS
 from triage.ranks.prefix import parse_prefix
+from triage.ranks.program_tags import FIRST_TAGS, INNER_TAGS
 from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
 # How many lines of a file are sampled, and how many of them must have a file prefix.
 SAMPLED_LINES = 48
-_STAMP_LENGTH = 33
 _FEWEST = 4
 _SHARE = 0.6
 # `3: ` is srun's label in a file where at least every fifth line has it, else an item of a list.
@@ -45,8 +44,6 @@ _MOST_FILE_PREFIXES = 3
 # pdsh reports itself how the shell on a host ended: `pdsh@login: node7: ssh exited with exit code 1`.
 _PDSH = "pdsh, clush and DeepSpeed's runner"
 _PDSH_REPORT = lazy_re(r"pdsh@[\w.-]{1,80}: (?P<host>[\w.-]{1,80}): ")
-# A name without a digit may stand before one line for each so many lines of hosts.
-_OTHER_NAME, _HOST_LINES = lazy_re(r"[A-Za-z_][A-Za-z_.-]{0,60}: "), 8
 # A stamp of a collector, such as `ts`: it stands before lines that no program stamps so.
 _STAMP = lazy_re(rf"\[?{ISO}\]?:? ")
 _STAMPED_AGAIN = lazy_re(
@@ -54,99 +51,20 @@ _STAMPED_AGAIN = lazy_re(
     r'\s+File "[^"\n]{1,300}", line \d|Traceback \(most recent call last\):)'
 )
 
-Check = Callable[[Sequence[str], Sequence[str]], bool]
-"""Takes the values of the checked group (in file order) and all sampled lines: is it a prefix?"""
-
 
 @dataclass(frozen=True, slots=True)
 class FilePrefix:
     """A grammar that counts only in files where most lines have it.
 
     `check` gets the values of `group`. `only_inner`: it is looked for behind the other prefixes only.
+    `in_records`: also behind those that open a record, such as a timestamp.
     """
 
     grammar: Grammar
     group: str
-    check: Check
+    check: checks.Check
     only_inner: bool = False
-
-
-def _few_values(values: Sequence[str], _: Sequence[str]) -> bool:
-    """The same few names repeat."""
-    return len(set(values)) * 2 <= len(values)
-
-
-def _streams_in_utc(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """The names of a few streams behind stamps in UTC, as AWS writes them: syslog has other zones, and hosts there."""
-    return _few_values(values, lines) and sum("+00:00 " in line[:_STAMP_LENGTH] for line in lines) >= len(values)
-
-
-def _host_names(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """Few names that look like hosts: with a digit, and none that counts something else. No node has over 16 GPUs."""
-    counter = re.compile(
-        r"(?i)(?:(?:gpu|cuda)[_-]?(?:\d|1[0-5])|"
-        r"(?:step|epoch|iter(?:ation)?|batch|layer|loss|rank|stage|phase|fold|run|seed)[_-]?\d+)$"
-    )
-    return _few_values(values, lines) and all(re.search(r"\d", name) and not counter.match(name) for name in values)
-
-
-def _hosts_and_few_names(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """Names of hosts; a few lines may begin with another name, as `wandb: ` does."""
-    others = sum(_OTHER_NAME.match(line) is not None for line in lines)
-    return _host_names(values, lines) and others * _HOST_LINES <= len(values)
-
-
-def _host_and_rank(values: Sequence[str], _: Sequence[str]) -> bool:
-    """Each number stands behind one host only, and the hosts have digits and are neither files nor counters."""
-    pairs = {tuple(value.rsplit(" ", 1)) for value in values}
-    hosts = [host for host, _ in pairs]
-    numbers = {number for _, number in pairs}
-    repeated = [host for host in hosts for _ in range(2)]
-    return len(numbers) == len(pairs) > 1 and _host_names(repeated, ()) and _not_source_files(hosts, ())
-
-
-def _inside_stack(values: Sequence[str], _: Sequence[str]) -> bool:
-    """Some lines are inside a stack, where no program writes a timestamp of its own."""
-    inside = re.compile(
-        r"(?:\[[^\]]*\]:? ?)*(?:\s{3,}\S|\s+(?:File\b|at \S|in \S|from \S|@ +0x|#\d)|#\d+ |frame #\d+: |"
-        r"\s*\d{1,3} +0x|(?:\s*\d{1,3} +)?\S+\(\S*\) ?\[0x)"
-    )
-    return any(inside.match(rest) for rest in values)
-
-
-def _not_source_files(values: Sequence[str], _: Sequence[str]) -> bool:
-    """No value is a source file: `[launch.py:42] ` is a place in a program."""
-    return not any(re.search(r"\.(?:py|cc|cpp|cu|c|h|go|rs|ts)$", name) for name in values)
-
-
-def _repeating_numbers(values: Sequence[str], _: Sequence[str]) -> bool:
-    """The numbers repeat, unlike those of a listing."""
-    return not _is_rising(values)
-
-
-def _rank_tags(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """The numbers are ranks, not those of caffe2's frames in mixed threads."""
-    return _repeating_numbers(values, lines) and not any(
-        re.match(r"\[\d+\] \S.*\+0x[0-9a-f]+\(0x[0-9a-f]+\) in \S", line) for line in lines
-    )
-
-
-def _rising_counter(values: Sequence[str], _: Sequence[str]) -> bool:
-    return _is_rising(values) and len(set(values)) >= 5
-
-
-def _is_rising(values: Sequence[str]) -> bool:
-    numbers = [int(value) for value in values]
-    return len(numbers) >= 4 and all(one < other for one, other in itertools.pairwise(numbers))
-
-
-def _any_value(values: Sequence[str], _: Sequence[str]) -> bool:
-    return True
-
-
-def _blank_after_every_tag(values: Sequence[str], lines: Sequence[str]) -> bool:
-    """A blank follows every tag: PRRTE writes one, Open MPI before it and Horovod do not."""
-    return not any(re.match(r"\[[\w@.-]+(?:,\d+)?\](?:\[[^\]]+\])?<std\w+>:\S", line) for line in lines)
+    in_records: bool = False
 
 
 def _file_prefix(
@@ -157,7 +75,7 @@ def _file_prefix(
     sample: str,
     pattern: str,
     group: str,
-    check: Check,
+    check: checks.Check,
     *,
     only_inner: bool = False,
 ) -> FilePrefix:
@@ -178,7 +96,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("[1,{}]<stdout>: step 3"),
         r"\[\d+,(?P<rank>\d{1,18})\]<(?P<stream>std(?:out|err|diag))>: ",
         "rank",
-        _blank_after_every_tag,
+        checks.blank_after_every_tag,
     ),
     _file_prefix(
         "PRRTE rank-output",
@@ -188,7 +106,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("[{}]<stdout>: step 3"),
         r"\[(?P<rank>\d{1,18})\]<(?P<stream>std(?:out|err|diag))>: ",
         "rank",
-        _blank_after_every_tag,
+        checks.blank_after_every_tag,
     ),
     _file_prefix(
         "srun --label on every line",
@@ -198,7 +116,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("{}: step 3", "{}:   File"),
         r" {0,5}(?P<rank>\d{1,6}):(?: |$)",
         "rank",
-        _repeating_numbers,
+        checks.repeating_numbers,
     ),
     _file_prefix(
         "torchrun template with a rank",
@@ -208,7 +126,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("[{}]:step 3"),
         r"\[(?P<rank>\d{1,6})\]:",
         "rank",
-        _repeating_numbers,
+        checks.repeating_numbers,
     ),
     _file_prefix(
         "host and local rank in brackets",
@@ -218,7 +136,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("[node1:{}] step 3"),
         r"\[(?P<host>[A-Za-z][\w.-]*):(?P<local_rank>\d{1,2})\](?: |$)",
         "host",
-        _not_source_files,
+        checks.not_source_files,
     ),
     _file_prefix(
         "numbers of lines",
@@ -228,7 +146,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "\n".join(f"{number:6d}\tstep 3" for number in range(8, 14)),
         r" {0,5}(?P<number>\d{1,9})\t",
         "number",
-        _rising_counter,
+        checks.rising_counter,
     ),
     _file_prefix(
         "host and rank",
@@ -238,7 +156,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("node1 {}: step 3"),
         r"(?P<who>(?P<host>(?=[\w-]*[A-Za-z])\w[\w.-]*\w) (?P<rank>\d{1,6})):(?: |$)",
         "who",
-        _host_and_rank,
+        checks.host_and_rank,
     ),
     _file_prefix(
         "CI line counter",
@@ -248,7 +166,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "\n".join(f"[{number}] step 3" for number in range(80746, 80752)),
         r"\[(?P<number>\d{1,9})\](?: |$)",
         "number",
-        _rising_counter,
+        checks.rising_counter,
     ),
     _file_prefix(
         "MPICH and Intel MPI -prepend-rank",
@@ -258,7 +176,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("[{}] step 3"),
         r"\[(?P<rank>\d{1,6})\](?: |$)",
         "rank",
-        _rank_tags,
+        checks.rank_tags,
     ),
     _file_prefix(
         "CloudWatch export to S3",
@@ -268,7 +186,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "\n".join(f"2026-11-21T03:07:45.372Z {line}" for line in ("step 3", "  File", "  File", "step 3")),
         rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{3,6}})(?P<z>Z) (?=(?P<rest>.*))",
         "rest",
-        _inside_stack,
+        checks.inside_stack,
     ),
     _file_prefix(
         "aws logs tail",
@@ -279,7 +197,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}(?:\.(?P<f>\d{{3,6}}))?(?P<z>[+-]\d\d:\d\d) "
         r"(?P<who>\S+)(?: |$)",
         "who",
-        _streams_in_utc,
+        checks.streams_in_utc,
     ),
     _file_prefix(
         "docker compose",
@@ -289,7 +207,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("trainer-{}  | step 3"),
         r"(?P<who>\w[\w.-]*) +\|(?: |$)",
         "who",
-        _few_values,
+        checks.services,
     ),
     _file_prefix(
         _PDSH,
@@ -300,7 +218,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         # A digit is part of it: `wandb: ` before some lines is a program's.
         r"(?P<host>(?=[\w-]*[A-Za-z]|\d+\.\d+\.\d+\.\d+:)(?=[\w.-]*\d)\w[\w.-]*\w):(?: |$)",
         "host",
-        _hosts_and_few_names,
+        checks.hosts_and_few_names,
     ),
     _file_prefix(
         "torchx and NeMo-Run",
@@ -310,7 +228,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("i.pretrain/{} step 3"),
         r"(?P<who>[A-Za-z][\w.-]*/\d{1,5})(?: |$)",
         "who",
-        _few_values,
+        checks.few_values,
     ),
     _file_prefix(
         "stern",
@@ -321,7 +239,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         r"(?P<who>(?P<host>[a-z0-9](?:[a-z0-9.]{0,63}-){1,16}(?=[a-z0-9-]{0,63}\d)[a-z0-9-]{1,63}) "
         r"[a-z0-9][a-z0-9-]*)(?: |$)",
         "who",
-        _few_values,
+        checks.few_values,
     ),
     _file_prefix(
         "rank spelled out",
@@ -331,7 +249,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("Rank {}: step 3"),
         r"\(?(?:[Rr]ank|RANK)[ :=#_-]{0,2}(?P<rank>\d{1,6})(?:/\d+)?(?: ?[:|>]|\))(?: |$)",
         "rank",
-        _any_value,
+        checks.any_value,
     ),
     _file_prefix(
         "ts",
@@ -341,10 +259,20 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         _sample("Nov 21 03:07:4{} step 3"),
         rf"{SYSLOG}(?:\.\d+)? ",
         "s",
-        _any_value,
+        checks.any_value,
         only_inner=True,
     ),
 )
+
+# What names a rank in words may be the only one of its file; other numbers must be those of several.
+PROGRAM_TAGS: tuple[FilePrefix, ...] = tuple(
+    FilePrefix(
+        tag, part, checks.repeating_numbers if tag.name.startswith("rank ") else checks.several_repeat, in_records=True
+    )
+    for tag in (*FIRST_TAGS, *INNER_TAGS)
+    for part in tag.origin_parts
+)
+_MAY_BE_TAGGED = lazy_re(r"(?i)\b(?:\w+_)?(?:ranks?|rk|r|proc|process|gpu|cuda)[ :=#_-]{0,2}\d")
 
 # A collector may collect from another one of its kind (pdsh of pdsh, stern of a pod that runs stern).
 _INSIDE_ANOTHER = {
@@ -366,8 +294,18 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
         chosen = tuple(entry for entry in FILE_PREFIXES if entry.grammar.name == _PDSH)
     table = _table_with(chosen, grammars) if chosen else BY_START if is_labelled else UNLABELLED
     lines = [line for line in lines if not _BANNER.search(line)]
-    if len(lines) < _FEWEST or not _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
+    if len(lines) < _FEWEST:
         return table
+    if _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
+        chosen, table = _choose_file_prefixes(lines, chosen, table, grammars)
+    tag = _find_program_tag(lines, table)
+    return table if tag is None else _table_with((*chosen, tag), grammars)
+
+
+def _choose_file_prefixes(
+    lines: Sequence[str], chosen: tuple[FilePrefix, ...], table: Table, grammars: tuple[Grammar, ...]
+) -> tuple[tuple[FilePrefix, ...], Table]:
+    """Add the file prefixes that most lines have to those chosen, and return them with their table."""
     while len(chosen) < _MOST_FILE_PREFIXES:
         inner = _remove_prefixes(lines, table)
         left = (_remove_prefixes(lines, _table_with(chosen, rest)) for rest in _MORE_LEFT)
@@ -384,7 +322,7 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
             break
         chosen = (*chosen, file_prefix)
         table = _table_with(chosen, grammars)
-    return table
+    return chosen, table
 
 
 def _is_from_pdsh(lines: Sequence[str]) -> bool:
@@ -396,7 +334,19 @@ def _is_from_pdsh(lines: Sequence[str]) -> bool:
 def _list_file_prefixes(table: Table) -> tuple[FilePrefix, ...]:
     """Return the file prefixes among the grammars of a file."""
     grammars = {id(grammar) for row in table.values() for grammar in row}
-    return tuple(entry for entry in (*FILE_PREFIXES, *_INSIDE_ANOTHER.values()) if id(entry.grammar) in grammars)
+    every = (*FILE_PREFIXES, *_INSIDE_ANOTHER.values(), *PROGRAM_TAGS)
+    return tuple(entry for entry in every if id(entry.grammar) in grammars)
+
+
+def _find_program_tag(lines: Sequence[str], table: Table) -> FilePrefix | None:
+    """Return the tag by which the program names its rank in most messages; None where a third have ranks already."""
+    if 3 * sum(_MAY_BE_TAGGED.search(line) is not None for line in lines) < len(lines):
+        return None
+    parsed = [parse_prefix(line, 1970, table) for line in lines]
+    if 3 * sum((line.origin.rank, line.origin.local_rank) != (None, None) for line in parsed) >= len(lines):
+        return None
+    texts = [line.text for line in parsed]
+    return next((tag for tag in PROGRAM_TAGS if _is_common(tag, [texts], len(lines))), None)
 
 
 def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
@@ -441,7 +391,9 @@ def _may_have_file_prefix(some: Sequence[str]) -> bool:
 
 @functools.cache
 def _table_with(file_prefixes: tuple[FilePrefix, ...], grammars: tuple[Grammar, ...]) -> Table:
-    return build_table((*(entry.grammar for entry in file_prefixes), *grammars))
+    first = [entry.grammar for entry in file_prefixes if not entry.in_records]
+    last = [entry.grammar for entry in file_prefixes if entry.in_records]
+    return build_table((*first, *grammars, *last))
 
 
 def _is_common(file_prefix: FilePrefix, views: Sequence[Sequence[str]], total: int) -> bool:
