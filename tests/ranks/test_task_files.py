@@ -33,3 +33,21 @@ def test_other_jobs_and_compressed_files() -> None:
     """Each job number counts alone; the end of a compressed file is no part of its name."""
     by_source = {"a_12_0.out.gz": {0}, "a_12_1.out.gz": {1}, "a_13_1.out.gz": {0}}
     assert find_ranks_of_tasks(by_source, by_source, set()) == {"a_12_0.out.gz": 0, "a_12_1.out.gz": 1}
+
+
+@pytest.mark.parametrize(
+    "name", ["w{}.log", "worker-{}.out", "run7/gpu{}/stdout.txt", "log.{}", "train-{}-of-4.txt", "out_{:05d}.log.gz"]
+)
+def test_any_number_counts_where_there_is_a_file_for_each_rank(name: str) -> None:
+    """Files that are named alike but for one number are those of the ranks, if the world has so many."""
+    files = [name.format(number) for number in range(4)]
+    assert find_ranks_of_tasks(files, {}, {4}) == {file: rank for rank, file in enumerate(files)}
+    assert find_ranks_of_tasks(files, {}, {8}) == find_ranks_of_tasks(files, {}, set()) == {}
+    assert find_ranks_of_tasks(files[:3], {}, {4}) == {}
+
+
+def test_numbers_that_are_no_ranks() -> None:
+    """The files of other ranks, rotated files, and names in which two numbers differ are not numbered by ranks."""
+    assert find_ranks_of_tasks(["w0.log", "w1.log"], {"w1.log": {3}}, {2}) == {}
+    assert find_ranks_of_tasks(["train.log.0", "train.log.1"], {}, {2}) == {}
+    assert find_ranks_of_tasks(["n0-r0.log", "n0-r1.log", "n1-r0.log", "n1-r1.log"], {}, {4}) == {}

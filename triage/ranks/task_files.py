@@ -1,42 +1,71 @@
-"""The number of a task in a file name, as in `slurm-123_4.out`: a rank of the job, or the number of an array job.
+"""Numbers in the names of files that are ranks: `slurm-123_4.out`, `worker-3.log`.
 
-It is a rank where there is a file for each rank of the stated world, or where the lines of several of the files name
-the rank that their own name has, and no line of another names another. All files of one job number count together, so
-that those of stderr, which tasks without errors leave out, take part.
+A number may also be that of an array job, a pod, a run or a rotated file. It is a rank where there is a file for each
+rank of the stated world, or where the lines of several of the files name the rank that their own name has, and no line
+of another names another. All files of one job number of Slurm count together, so that those of stderr, which tasks
+without errors leave out, take part; others are named alike but for one number and the stream.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from triage.base.lazy_re import lazy_re
 from triage.ranks.file_names import TASK_NAMING, remove_compression
+from triage.ranks.sole_ranks import name_process
 
 _FEWEST = 2
+_NUMBER = lazy_re(r"(?<!\d)\d{1,6}(?!\d)")
+_ROTATED = lazy_re(r"\.(?:log|txt|out|err)\.\d{1,3}$")
+Family = Mapping[int, Collection[str]]
+"""The files of each number."""
 
 
 def find_ranks_of_tasks(
     sources: Iterable[str], by_source: Mapping[str, Collection[int]], sizes: Collection[int]
 ) -> dict[str, int]:
-    """Return the rank of each source whose task is its rank; `by_source` has the ranks that its lines name."""
+    """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name."""
+    names = list(sources)
+    return {
+        source: number
+        for family in (*_list_numbered(names, by_source), *_list_tasks(names))
+        if set(family) == set(range(max(sizes, default=0))) or _agree_with_lines(family, by_source)
+        for number, members in family.items()
+        for source in members
+    }
+
+
+def _list_tasks(sources: Iterable[str]) -> Iterator[Family]:
+    """Yield the files of each job number of Slurm by their task."""
     jobs: dict[str, dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
     for source in sources:
         if (match := TASK_NAMING.pattern.search(remove_compression(source))) is not None:
             jobs[match["job"]][int(match["task"])].append(source)
-    return {
-        source: task
-        for by_task in jobs.values()
-        if set(by_task) == set(range(max(sizes, default=0))) or _agree_with_lines(by_task, by_source)
-        for task, names in by_task.items()
-        for source in names
-    }
+    yield from jobs.values()
 
 
-def _agree_with_lines(by_task: Mapping[int, Collection[str]], by_source: Mapping[str, Collection[int]]) -> bool:
+def _list_numbered(sources: Iterable[str], by_source: Mapping[str, Collection[int]]) -> Iterator[Family]:
+    """Yield the files that are named alike but for one number, if no line of them names another rank."""
+    families: dict[tuple[str, str], dict[int, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for source in sources:
+        name = remove_compression(source)
+        if _ROTATED.search(name) is None:
+            process = name_process(name)
+            for match in _NUMBER.finditer(process):
+                families[process[: match.start()], process[match.end() :]][int(match[0])].append(source)
+    for family in families.values():
+        if len(family) >= _FEWEST and all(
+            set(by_source.get(name, ())) <= {number} for number, names in family.items() for name in names
+        ):
+            yield family
+
+
+def _agree_with_lines(family: Family, by_source: Mapping[str, Collection[int]]) -> bool:
     stated = {
-        (task, next(iter(ranks)))
-        for task, names in by_task.items()
+        (number, next(iter(ranks)))
+        for number, names in family.items()
         for name in names
         if len(ranks := by_source.get(name, ())) == 1
     }
-    return len(stated) >= _FEWEST and all(task == rank for task, rank in stated)
+    return len(stated) >= _FEWEST and all(number == rank for number, rank in stated)
