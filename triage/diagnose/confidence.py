@@ -40,22 +40,26 @@ def rate_confidence(
     others: Sequence[Candidate],
     candidates: Sequence[Candidate],
     further: Iterable[tuple[str, Sequence[Evidence]]] = (),
+    contradiction: str = "",
 ) -> float:
     """Return a confidence of 0.1 to 0.95, and add the reasons to the root's `why`.
 
-    `others` are the other unexplained candidates, `further` the inferences of rules that fired after the first.
+    `others` are the other unexplained candidates, `further` the inferences of rules that fired after the first,
+    `contradiction` is how lines of the ranks at fault contradict it.
     """
     level = root_tier(root) or 1
     score = _BASE[level] - (_UNKNOWN if root.signature is None else 0.0)
     if root.is_inferred:
         root.why.append("Inferred from all ranks together; no line states it")
-    sources = _independent_sources(root, candidates)
+    sources = [] if contradiction else _independent_sources(root, candidates)
+    if contradiction:
+        root.why.append(contradiction)
     if len(sources) > 1:
         root.why.append(f"Confirmed by {join_names(sources)}")
     score += _SOURCE_BONUS * min(3, len(sources) - 1) if sources else 0.0
     score -= _RIVAL * min(2, sum(root_tier(other) == level for other in others))
     score -= 0.0 if root.ranks or root.is_stop_of_job else _NO_RANK
-    is_contradicted = False
+    is_contradicted = bool(contradiction)
     for _, inferences in further if root.is_inferred and root.ranks else ():
         named = {fact.origin.rank for fact in inferences if fact.origin.rank is not None}
         if named and not named & set(root.ranks):

@@ -17,6 +17,7 @@ from triage.diagnose import attempts, attribution, causes, rules
 from triage.diagnose.candidates import Candidate, known_candidates, unknown_candidates
 from triage.diagnose.confidence import rate_confidence
 from triage.diagnose.context import RuleContext
+from triage.diagnose.contradictions import describe_contradiction
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.launcher_reports import is_launcher_report
@@ -200,7 +201,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     add_remarks(graph)
     root, rivals = causes.choose_root(graph.candidates, job.without, context)
     fired_rules |= {rules.name_of(rule) for rule in rules.CHOOSING if rivals}
-    confidence = rate_confidence(root, rivals, graph.candidates, inferred.others) if root else 0.0
+    confidence = _rate(root, rivals, graph, inferred) if root else 0.0
     for candidate in graph.candidates:
         candidate.attempt = number
     verdict = causes.Verdict(root, rivals, confidence, causes.began_together(root, rivals) if root else ())
@@ -215,6 +216,11 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
         fired_rules,
         session.list_timeouts(),
     )
+
+
+def _rate(root: Candidate, rivals: Sequence[Candidate], graph: CausalGraph, inferred: rules.InferenceResult) -> float:
+    contradiction = describe_contradiction(graph.context, root)
+    return rate_confidence(root, rivals, graph.candidates, inferred.others, contradiction)
 
 
 def _states_cause(known: Iterable[Candidate], groups: Iterable[Sequence[Evidence]]) -> bool:
