@@ -69,6 +69,11 @@ def test_number_of_dumps(text: str, count: int) -> None:
         ("$ py-spy dump --pid 4711", None, 4711, None),
         ("+ sudo gdb -p 4711 -batch", None, 4711, None),
         ("pid 4711", None, 4711, None),
+        ("==> /tmp/stacks/rank_2.txt <==", 2, None, None),
+        ("*** local_rank 0 / rank 2 ***", 2, None, None),
+        ("worker-5 | rank 2", 2, None, None),
+        ("node1: rank 2, pid 4711", 2, 4711, None),
+        ("::: rank2 :::", 2, None, None),
         ("local rank 2 of node 1", None, None, None),
         ("step 12: loss 2.0", None, None, None),
     ],
@@ -78,3 +83,13 @@ def test_headings_name_the_process(heading: str, rank: int | None, pid: int | No
     first, second = (split_dumps(f"rank 0\n{GDB.format(n=1)}{heading}\n{GDB.format(n=2)}"))[:2]
     assert (first.rank, first.pid) == (0, None)
     assert (second.rank, second.pid, second.host) == (rank, pid, host)
+
+
+def test_locals_are_no_headings() -> None:
+    """A variable named rank, as `py-spy dump --locals` prints it inside a stack, begins no further dump."""
+    values = (
+        "    step (train.py:8)\n        Arguments:\n            rank: 3\n            pid: 12\n    main (train.py:30)\n"
+    )
+    text = f'Process 4711: python train.py\n\nThread 4711 (idle): "MainThread"\n{values}'
+    (section,) = split_dumps(text)
+    assert (section.text, section.rank, section.pid) == (text, None, None)

@@ -56,11 +56,22 @@ _STACKS = lazy_re(
     rb"Thread \d+ \((?:Thread 0x[0-9a-f]+|LWP \d|process \d)|"
     rb"PID \d+ - process|Process \d+ stopped\s*$"
 )
+# faulthandler's dumps of live processes, below headings that name their ranks; anything else in such a file is a log.
+_PYTHON_DUMP = lazy_re(
+    rb"(?:Timeout \(\d+:\d\d:\d\d|(?:Current t|T)hread 0x[0-9a-f]+[^\n]* \(most recent call first\):)"
+)
+_PYTHON_DUMP_LINE = lazy_re(
+    rb"\s*$|  File \"|  \.\.\.$|  <no Python frame>|Timeout \(\d+:\d\d:\d\d|(?:Current t|T)hread 0x[0-9a-f]+ "
+)
 _FRAME = lazy_re(rb"^\s*(?:\* )?(?:frame )?#0:? |^Traceback \(most recent call first\):", re.MULTILINE)
+_LOGGED = lazy_re(rb"(?i)error|exception|fail|fatal|abort|loss|\bsteps?\b|killed|signal")
 # What people and scripts print above a dump: `=== rank 2 (pid 4711) ===`, `$ py-spy dump --pid 4711`.
-_DUMP_TOPIC = lazy_re(rb"(?m)^(?:Process \d+: |Thread \d+ \(|\[New LWP |\[Thread debugging|PID \d+ - process)")
+_DUMP_TOPIC = lazy_re(
+    rb"(?m)^(?:Process \d+: |Thread \d+ \(|\[New LWP |\[Thread debugging|PID \d+ - process|Timeout \(\d|"
+    rb"(?:Current t|T)hread 0x)"
+)
 _DUMP_HEADINGS = lazy_re(
-    rb"(?:(?!Process |Thread |PID \d|\[New |\[Thread )(?:[\s=#*>+$|.~_-]{0,80}|"
+    rb"(?:(?!Process |Thread |Current thread |Timeout \(|PID \d|\[New |\[Thread )(?:[\s=#*>+$|.~_-]{0,80}|"
     rb"[^\n]{0,100}(?:\brank|\bpid|py-spy|gdb|pstack|eu-stack|\bstacks?\b|\bdump)[^\n]{0,200})\r?\n){1,6}",
     re.IGNORECASE,
 )
@@ -120,6 +131,7 @@ def needs_more(sniffed: bytes) -> bool:
         sniffed.lstrip()[:1] in (b"{", b"\x80")
         or not _is_plain(sniffed)
         or _may_be_joined(sniffed)
+        or b"(most recent call first):" in sniffed
         or is_environment(sniffed, whole=False)
     )
 
@@ -166,7 +178,7 @@ def _classify_by_magic(head: bytes) -> FileKind | None:
     if is_live_dump(head):
         return "live-stacks"
     if _DUMP_TOPIC.search(head[:SNIFF]) is not None and (below := _below_dump_headings(head)):
-        return _classify_by_magic(below)
+        return "live-stacks" if _is_python_dump(below) else _classify_by_magic(below)
     if _may_be_joined(head):
         from triage.sources.file_headings import begins_with_heading  # few files are joined
 
@@ -180,6 +192,17 @@ def _below_dump_headings(head: bytes) -> bytes:
     headings = _DUMP_HEADINGS.match(head)
     below = head[headings.end() :] if headings is not None else b""
     return below if _DUMP_TOPIC.match(below) is not None else b""
+
+
+def _is_python_dump(below: bytes) -> bool:
+    """Return whether faulthandler's dumps and headings that name a process are all that follows a first heading."""
+    if _PYTHON_DUMP.match(below) is None:
+        return False
+    lines = below.split(b"\n")[:-1]
+    return all(
+        _PYTHON_DUMP_LINE.match(line) or (_DUMP_HEADINGS.fullmatch(line + b"\n") and not _LOGGED.search(line))
+        for line in lines
+    )
 
 
 def _may_have_line_numbers(head: bytes) -> bool:

@@ -132,6 +132,20 @@ def test_headings_of_a_file_with_three_ranks(tmp_path: Path) -> None:
     assert (verdict, signature, ranks) == ("known", "torch.rank-never-joined", (2,))
 
 
+def test_headings_above_faulthandler(tmp_path: Path) -> None:
+    """Processes that were forked from one have the same main thread: headings tell their ranks apart."""
+    frames = (("all_reduce", C10D, 3252), ("step", "train.py", 25)), (("download_shard", "train.py", 13),)
+    stacks = [
+        f"--- rank {rank} ---\nThread 0x00007f01 (most recent call first):\n"
+        + "".join(f'  File "{file}", line {line} in {name}\n' for name, file, line in frames[rank == 2])
+        for rank in range(4)
+    ]
+    (tmp_path / "stacks.txt").write_text("\n".join(stacks))
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.rank-never-joined", (2,))
+
+
 def test_deadlock_of_two_threads_is_named(tmp_path: Path) -> None:
     """A recorded ABBA deadlock, with its mutexes printed behind the threads, names both threads."""
     _, signature, ranks, why = diagnose(tmp_path, "gdb_abba.txt", "rank1.txt")

@@ -22,7 +22,7 @@ from triage.artifacts.stacks.comparison import format_label
 from triage.artifacts.stacks.reader import parse_processes
 from triage.cli import main
 from triage.model.evidence import Source
-from triage.sources.classify import classify
+from triage.sources.classify import classify, needs_more
 from triage.stacks.live import kernel
 from triage.stacks.live.model import Call, Process, format_state
 from triage.stacks.live.native import to_process
@@ -98,6 +98,28 @@ def test_kernel_stack_alone(tmp_path: Path) -> None:
     diagnosis = triage.ingest(tmp_path)
     assert diagnosis.root_cause is not None
     assert (diagnosis.root_cause.ranks, [warning.code for warning in diagnosis.warnings]) == ((1,), [])
+
+
+@pytest.mark.parametrize(
+    ("rest", "kind"),
+    [
+        ("", "live-stacks"),
+        (
+            "=== Rank 1: http://node:5000/dump ===\n\nThread 0x7f01 (most recent call first):\n  <no Python frame>\n",
+            "live-stacks",
+        ),
+        ("step 12 loss 2.0\n", "text"),  # a log
+        ("rank 1: RuntimeError: CUDA error\n", "text"),
+        ("Fatal Python error: Aborted\n", "text"),  # a process that died
+    ],
+)
+def test_faulthandler_below_headings(rest: str, kind: str) -> None:
+    """Dumps of faulthandler are dumps of live processes if headings and such dumps are all there is."""
+    dump = 'Timeout (0:05:00)!\nThread 0x7f01 (most recent call first):\n  File "/w/train.py", line 8 in step\n'
+    heading = "=== rank 0 (pid 4711) ===\n"
+    assert classify(f"{heading}{dump}{rest}".encode())[0] == kind
+    assert classify(f"{dump}{rest}".encode())[0] == "text"  # without a heading it is read as a log
+    assert needs_more(f"{heading}{dump}".encode())
 
 
 def test_dumps_are_classified_by_their_first_lines() -> None:

@@ -26,7 +26,8 @@ _FRAME = lazy_re(
     r'\s*(?:#\d+ |File "[^"]{1,4096}", line \d+,? in (?P<function>.*)|frame #\d+|\S.{0,500} \([^()]{1,4096}:\d+\)$)'
 )
 _NAMED_PROCESS = lazy_re(
-    r"[\s=#*>+$|.~_\[(-]{0,40}(?:(?:dump|stacks?|threads?) of |global[ _-])?"
+    r" {0,3}(?!\s)[\s=#*>+$|.:~_\[(-]{0,40}(?:(?:dump|stacks?|threads?) of |global[ _-]|"
+    r"local[ _-]?rank[ _:=#-]{0,3}\d{1,7}[ ,/|]{1,5}|\S{0,200}/|[\w.-]{1,60}[\])]? ?[|:,] ?)?"
     r"(?:rank[ _:=#-]{0,3}\d{1,7}\b|pid[ _:=#-]{0,3}\d{1,9}\b|(?:host|node)[ :=]{1,3}[\w.-]{1,100}[ ,:/]{1,3}rank|"
     r"(?:sudo )?(?:\S{0,200}/)?(?:py-spy|gdb|pstack|eu-stack|pystack) [^\"]{0,200}\d)[^\"]{0,200}$",
     re.IGNORECASE,
