@@ -6,7 +6,10 @@ only where the job shows nothing better. What a launcher reports of the end of a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.graph import is_status_ending
@@ -38,17 +41,17 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     messages = [fact for fact in failures if fact.kind != "exit"]
     lines = {(facts[index].source, facts[index].offset) for index in matched.known | matched.noise}
     endings = [one for one in endings if (one.source, one.offset) not in lines]
-    victims = [facts[index] for index in matched.lost_peers]
-    strong = [one for one in endings if _is_strong(one) and not _is_covered(one, [*telling, *messages], victims)]
+    coverage = _Coverage([*telling, *messages], [facts[index] for index in matched.lost_peers])
+    strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
     strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
     if strong:
         return strong
     if messages or [facts[index] for index in matched.causing]:
         return []
-    others = [facts[index] for index in matched.known - silent]
-    stacks = [fact for fact in facts if isinstance(fact.detail, StackDetail)]  # `Timeout (0:05:00)!` stands above one
-    weak = [one for one in endings if not _is_strong(one) and not _is_covered(one, others)]
-    weak = [one for one in weak if not any(is_among(stack, one) for stack in stacks)]
+    coverage = _Coverage([facts[index] for index in matched.known - silent])
+    stacks = _Places(fact for fact in facts if isinstance(fact.detail, StackDetail))  # below `Timeout (0:05:00)!`
+    weak = [one for one in endings if not _is_strong(one) and not coverage.covers(one)]
+    weak = [one for one in weak if not any(stacks.list_among(one))]
     stating = [one for one in weak if not is_status_ending(one)]
     exits = [fact for fact in failures if fact.kind == "exit"]
     return stating or ([] if exits else weak)
@@ -65,21 +68,48 @@ def is_stated_ending(fact: Evidence) -> bool:
 
 def is_among(fact: Evidence, ending: Evidence) -> bool:
     """Whether a fact stands among the lines of an ending."""
-    first = ending.detail.first if isinstance(ending.detail, EndingDetail) else ending.offset
-    return fact.source == ending.source and first <= fact.offset <= ending.end
+    return fact.source == ending.source and _first_line(ending) <= fact.offset <= ending.end
 
 
-def _is_covered(ending: Evidence, others: Collection[Evidence], victims: Collection[Evidence] = ()) -> bool:
-    """Whether one of the others is of the same rank, or stands among the same last lines.
+def _first_line(ending: Evidence) -> int:
+    return ending.detail.first if isinstance(ending.detail, EndingDetail) else ending.offset
+
+
+class _Places:
+    """Facts by where they stand, so that those among the lines of an ending are found without reading all of them."""
+
+    def __init__(self, facts: Iterable[Evidence]) -> None:
+        self._by_source: dict[str, list[Evidence]] = defaultdict(list)
+        for fact in facts:
+            self._by_source[fact.source].append(fact)
+        for same in self._by_source.values():
+            same.sort(key=attrgetter("offset"))
+
+    def list_among(self, ending: Evidence) -> Iterator[Evidence]:
+        """Yield the facts among the lines of an ending, first to last."""
+        facts = self._by_source.get(ending.source, [])
+        for number in range(bisect_left(facts, _first_line(ending), key=attrgetter("offset")), len(facts)):
+            if facts[number].offset > ending.end:
+                return
+            yield facts[number]
+
+
+class _Coverage:
+    """Facts beside which an ending is no failure of its own: one of the same rank, or among the same last lines.
 
     Not the `victims` of another rank, or of none, that stand behind the ending: they lost the process that ended.
     """
-    rank = ending.origin.rank
-    for other in others:
-        if rank is not None and other.origin.rank == rank and other.kind != "exit":
-            return True
-        if other in victims and ending.offset < other.offset:
-            continue
-        if is_among(other, ending) and (rank is None or other.origin.rank in (rank, None)):
-            return True
-    return False
+
+    def __init__(self, facts: Collection[Evidence], victims: Iterable[Evidence] = ()) -> None:
+        self._ranks = {fact.origin.rank for fact in facts if fact.kind != "exit"} - {None}
+        self._places = _Places(facts)
+        self._victims = {id(fact) for fact in victims}
+
+    def covers(self, ending: Evidence) -> bool:
+        """Whether the facts explain an ending."""
+        rank = ending.origin.rank
+        return rank in self._ranks or any(
+            (rank is None or fact.origin.rank in (rank, None))
+            and not (id(fact) in self._victims and ending.offset < fact.offset)
+            for fact in self._places.list_among(ending)
+        )
