@@ -212,6 +212,8 @@ def test_a_tag_behind_the_prefix_names_the_rank(line: str, rank: int | None) -> 
         ("early stopping: loss is flat for 5 evaluations, stopping", "leaving"),
         ("worker has nothing more to do", "leaving"),
         ("INFO goodbye", "leaving"),
+        ("Warning: WARNING: process group has NOT been destroyed before we destruct ProcessGroupNCCL.", "leaving"),
+        ("Warning: WARNING: destroy_process_group() was not called before program exit", "leaving"),
         ("summoning the full parameters, this may take a while", "saving"),
         ("collecting full model weights", "saving"),
         ("collecting full coverage", ""),

@@ -60,6 +60,7 @@ ACTIONS = (
         lazy_re(
             r"(?i)\b(?:exiting|leaving|quitting|(?:good)?bye|nothing (?:left|more) to do|stopping training"
             r"|early[ -]stop(?:ping|ped)?:? .{0,60}(?:exit|stop|leav)\w*)\b"
+            r"|process group has NOT been destroyed|destroy_process_group\(\) was not called before program exit"
         ),
     ),
     (
@@ -83,7 +84,7 @@ _WRITTEN_PATH = lazy_re(
 _ACTION_HINTS = (
     *("compil", "autotun", "_inductor", "_dynamo", "building ext", "sav", "gathering", "consolidating", "writ"),
     *("collecting", "summoning", "unsharding", "checkpoint", "ckpt", "snapshot"),
-    *("exiting", "leaving", "quitting", "bye", "nothing ", "stop"),
+    *("exiting", "leaving", "quitting", "bye", "nothing ", "stop", "destroy"),
     *("wrote", "dump", "epoch", "validat", "evaluat", "end of", "no more", "exhausted", "drained", "out of"),
     *("/_inductor", "/_dynamo", "cache miss", "nvcc", "hipcc", "c++", "g++", "building"),
 )
