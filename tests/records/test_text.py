@@ -74,6 +74,32 @@ def test_pages_give_every_line_once_and_in_order(data: bytes, page: int) -> None
             )
 
 
+@given(
+    st.lists(st.sampled_from([b"[r1] a", b"[r2] x", b"[r12] x", b"", b"x [r1] a"]), max_size=40),
+    st.sampled_from([b"[r1]", b"[r12]", b"[r3]"]),
+    st.integers(0, 200),
+    st.integers(1, 300),
+    st.integers(0, 5),
+    st.integers(1, 60),
+)
+def test_lines_that_begin_with_a_start(
+    rows: list[bytes], start: bytes, offset: int, reach: int, gap: int, page: int
+) -> None:
+    """They are those among all lines, until too many others stand between them, wherever pages begin."""
+    data = b"".join(row + b"\n" for row in rows)
+    expected, others = [], 0
+    for at, row in split_all(data):
+        if at < offset or at >= min(offset + reach, len(data)):
+            continue
+        others = 0 if row.startswith(start) else others + 1
+        if others > gap:
+            break
+        if row.startswith(start):
+            expected.append((at, row))
+    with small_pages(page):
+        assert places(list(text_of(data).lines_from(offset, reach, start, gap))) == expected
+
+
 @given(TEXTS, st.integers(0, 100), st.integers(1, 100))
 def test_lines_are_within_reach(data: bytes, offset: int, reach: int) -> None:
     """No line starts outside the requested range."""

@@ -105,18 +105,31 @@ class Line:
 class _Page:
     """The physical lines that start in one page; each is split into parsed lines on first use."""
 
-    __slots__ = ("_may_start_anywhere", "lines", "offsets", "parts")
+    __slots__ = ("_is_plain", "_may_start_anywhere", "_text", "lines", "offsets", "parts")
 
     def __init__(self, offset: int, data: bytes, is_wrapped: bool) -> None:
+        self._text = b"\n" + data
         self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
         self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
         self.lines: list[list[Line] | None] = [None] * len(self.parts)
         self._may_start_anywhere = is_wrapped or may_have_second_writer(data)
+        self._is_plain = not self._may_start_anywhere and b"\r" not in data
 
     def may_start(self, index: int, start: bytes) -> bool:
         """Can a line that begins with `start` be in this physical line?"""
         part = self.parts[index]
         return part.startswith(start) or self._may_start_anywhere or b"\r" in part
+
+    def starting(self, first: int, start: bytes) -> Iterator[int]:
+        """Yield the indices from `first` on of the physical lines in which a line that begins with `start` can be."""
+        if not start or not self._is_plain or first >= len(self.parts):
+            yield from (index for index in range(first, len(self.parts)) if self.may_start(index, start))
+            return
+        wanted, base = b"\n" + start, self.offsets[0]
+        place = self._text.find(wanted, self.offsets[first] - base)
+        while place >= 0:
+            yield bisect.bisect_left(self.offsets, base + place)
+            place = self._text.find(wanted, place + 1)
 
     def at(self, index: int, split: Callable[[bytes, int], list[Line]]) -> list[Line]:
         """Return the parsed lines of a physical line."""
@@ -145,19 +158,22 @@ class Text:
         others = 0
         for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
             page = self._page(number)
-            first = bisect.bisect_left(page.offsets, offset - LONGEST) if number == offset // PAGE else 0
-            for index in range(first, len(page.parts)):
-                if not page.may_start(index, start):
-                    others += page.offsets[index] >= offset
-                    if others > gap:
-                        return
-                    continue
-                others = 0
+            is_first = number == offset // PAGE
+            first = bisect.bisect_left(page.offsets, offset - LONGEST) if is_first else 0
+            next_index = bisect.bisect_left(page.offsets, offset) if is_first else 0
+            for index in page.starting(first, start):
+                others += max(0, index - next_index)
+                if others > gap:
+                    return
+                others, next_index = 0, max(next_index, index + 1)
                 for line in page.at(index, self._parse_line):
                     if line.offset >= stop:
                         return
                     if line.offset >= offset:
                         yield line
+            others += max(0, len(page.parts) - next_index)
+            if others > gap:
+                return
 
     def lines_before(self, offset: int, reach: int, start: bytes = b"") -> Iterator[Line]:
         """Yield the lines in [offset - reach, offset) that begin with `start`, nearest first."""
