@@ -196,6 +196,14 @@ def test_a_record_of_c10d_includes_its_frames() -> None:
     assert (result.form, result.origin.rank, len(result.lines)) == ("c10", 3, 4)
 
 
+@pytest.mark.parametrize(("others", "is_joined"), [(400, True), (401, False)])
+def test_lines_without_a_writer_are_near_their_record(others: int, *, is_joined: bool) -> None:
+    """The frames below a record of c10d have no prefix: they are its own unless too many lines of others come first."""
+    head = "[rank0]:[E1120 03:07:45.123 ProcessGroupNCCL.cpp:632] [Rank 0] boom"
+    data = "\n".join([head, *["[rank1]: x"] * others, "frame #0: c10::Error::Error(x) (0x7f in lib.so)", ""])
+    assert ("frame #0" in "\n".join(block(data, "boom").lines)) == is_joined
+
+
 def test_received_signal_includes_its_stack() -> None:
     """Open MPI's report of a crash, behind the prefix of one host."""
     lines = [

@@ -96,9 +96,13 @@ def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedL
 def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
     """Yield the lines after `first` by its writer (if it has no prefix: without one), until `gap` lines of others."""
     writer = first.parsed.writer if writer is None else writer
+    others = 0
     for line in text.lines_from(first.end, REACH, first.start_of(writer), gap):
         if line.offset > first.offset and line.parsed.writer == writer:
+            others = 0
             yield line
+        elif (others := others + 1) > gap:
+            return
 
 
 def _is_stamped(text: Text, first: Line) -> bool:
