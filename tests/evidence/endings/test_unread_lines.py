@@ -56,3 +56,10 @@ def test_a_rank_behind_is_named_among_hundreds_in_one_file(tmp_path: Path) -> No
     root = triage.ingest(tmp_path).root_cause
     assert root is not None
     assert (root.signature, root.ranks) == ("torch.lagging-rank", (299,))
+
+
+def test_numbers_of_literals_count() -> None:
+    """Endings are compared without their numbers first; a literal with another number is none of theirs."""
+    scan = ScanResult((), len(_TEXT), HeldEdges(b"", _TEXT), sampled=1)
+    ending = fact("boom of rank 3", 3, kind="ending", offset=7)
+    assert find_unread_endings(scan, [ending], [], ["rank 4", "rank 3"]) == [(7, 21, ("rank 3",), 0)]
