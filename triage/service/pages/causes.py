@@ -16,8 +16,8 @@ from triage.service.api.causes import FilterDep, OrderQuery, change_work
 from triage.service.api.requests import WorkIn
 from triage.service.dependencies import Curator, StoreDep, Submitter, Viewer
 from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
+from triage.store.cause_details import TREND_DAYS
 from triage.store.cause_work import Comment
-from triage.store.causes import TREND_DAYS
 from triage.store.search import Filter
 
 router = APIRouter()
