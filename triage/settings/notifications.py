@@ -65,6 +65,9 @@ class RoutingSettings(Section):
     model_config = SettingsConfigDict(env_prefix="TRIAGE_ROUTING_")
 
     routes: tuple[Route, ...] = Field(default=(), description="where to post, and which diagnoses")
+    subscriptions: tuple[str, ...] = Field(
+        default=(), description="targets that people may subscribe causes and filters to; empty: those of the routes"
+    )
     repeat_hours: float = Field(
         default=24.0,
         ge=0,

@@ -1,7 +1,8 @@
 """Export a store to JSON Lines and import it into another: incidents, feedback and decisions, but no tokens or tasks.
 
 One object per line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, cause_work,
-cause_comment, feedback, history, audit, setting. A second import changes nothing, and existing rows stay.
+cause_comment, saved_view, subscription, feedback, history, audit, setting. A second import changes nothing, and existing
+rows stay.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ from triage.store.interface import Connections, Cursor, TextSearch, Transaction
 
 FORMAT = "triage.store/1"
 # Tables whose rows are exported unchanged, each after the tables that it refers to.
-_PLAIN = ("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment")
+_PLAIN = (
+    *("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment"),
+    *("saved_view", "subscription"),
+)
 _AFTER = ("feedback", "history")
 _PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
 _HINT = "give a file that `triage db export` wrote, by this version or an older one"

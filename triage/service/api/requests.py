@@ -112,6 +112,33 @@ class CommentIn(BaseModel):
     text: str = Field(min_length=1, max_length=4000)
 
 
+class ViewIn(BaseModel):
+    """Filters of a list, as the parameters of its address, under a name. `shared`: everybody sees the view."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"name": "Mine", "page": "causes", "query": {"assignee": "anna"}}},
+    )
+
+    name: str = Field(min_length=1, max_length=100)
+    page: Literal["causes", "incidents"]
+    query: dict[str, Annotated[str, Field(max_length=400)]] = Field(default={}, max_length=50)
+    shared: bool = False
+
+
+class SubscriptionIn(BaseModel):
+    """What to post to a target: the failures of a cause, of a saved view, or of filters of the lists."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"to": "slack:C0123ABCD", "cause": "cuda.out-of-memory"}}
+    )
+
+    to: str = Field(min_length=1, max_length=200)
+    cause: str | None = Field(default=None, max_length=200)
+    view: str | None = Field(default=None, max_length=40)
+    filter: dict[str, Annotated[str, Field(max_length=400)]] = Field(default={}, max_length=20)
+
+
 class NameIn(BaseModel):
     """The name of a cluster, and a note about it."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from triage.model.store import Incident
-from triage.service import incident_queries
+from triage.service import incident_queries, view_queries
 from triage.service.dependencies import CatalogDep, StoreDep, Viewer
 from triage.service.incident_queries import incident_filter
 from triage.service.pages.rendering import page_and_json, render_page
@@ -38,13 +38,14 @@ class IncidentsView:
     next: str | None
     facets: tuple[Facet, ...]
     limit: int
+    views: tuple[dict[str, Any], ...] = ()
 
 
 @page_and_json(router, "/incidents")
 def list_incidents(
     request: Request,
     store: StoreDep,
-    _: Viewer,
+    user: Viewer,
     query: Annotated[Filter, Depends(incident_filter)],
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str | None, Query(max_length=100)] = None,
@@ -57,7 +58,9 @@ def list_incidents(
         for name, title in FACET_TITLES.items()
         if counts.get(name)
     )
-    return render_page(request, "incidents.html", IncidentsView(page.incidents, page.total, page.next, facets, limit))
+    views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "incidents")))
+    view = IncidentsView(page.incidents, page.total, page.next, facets, limit, views)
+    return render_page(request, "incidents.html", view)
 
 
 @dataclass(frozen=True, slots=True)
