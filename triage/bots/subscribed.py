@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from triage.base.lazy_re import lazy_re
 from triage.settings.notifications import Route, RoutingSettings
 from triage.store import Store
+from triage.store.search import FACT
 from triage.store.subscriptions import Subscription
 
 _SPECIAL = lazy_re(r"([*?[])")
@@ -39,6 +40,9 @@ def route_of(subscription: Subscription) -> Route:
             "signatures": tuple(_literal(cause) for cause in causes if cause),
             "domains": _one(filter_, "domain"),
             "hosts": tuple(map(_literal, _one(filter_, "host"))),
+            "facts": tuple(
+                f"{name.removeprefix(FACT)}={_literal(text)}" for name, text in filter_.items() if name.startswith(FACT)
+            ),
             "jobs": tuple(f"*{_literal(text)}*" for text in _one(filter_, "job")),
             **values,
         }

@@ -13,13 +13,21 @@ from triage.service.errors import ServiceError
 from triage.settings import Settings
 from triage.store import Store
 from triage.store.saved_views import SavedView, ViewPage
+from triage.store.search import FACT
 from triage.store.subscriptions import Subscription
 
 VISIT = "visit"
 _PARAMETERS: Mapping[ViewPage, frozenset[str]] = {
     "causes": frozenset(("kind", "domain", "host", "q", "status", "assignee", "new", "order")),
     "incidents": frozenset(
-        (*("verdict", "signature", "cluster", "cause", "domain", "host", "rank"), "since", "until", "job", "q", "wrong")
+        (
+            *("verdict", "signature", "cluster", "cause", "domain", "host", "rank", "device"),
+            "since",
+            "until",
+            "job",
+            "q",
+            "wrong",
+        )
     ),
 }
 
@@ -40,7 +48,11 @@ def last_visit(store: Store, user: Principal) -> float:
 def list_parameters(page: ViewPage, query: Mapping[str, str]) -> dict[str, str]:
     """Return the filters among the parameters of a list's address."""
     known = _PARAMETERS[page]
-    return {name: text for name, text in query.items() if text and name in known}
+    return {
+        name: text
+        for name, text in query.items()
+        if text and (name in known or (page == "incidents" and name.startswith(FACT)))
+    }
 
 
 def save_view(

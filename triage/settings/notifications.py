@@ -39,6 +39,9 @@ class Route(BaseModel):
     signatures: tuple[str, ...] = Field(default=(), description="patterns of signatures or clusters; empty: all")
     hosts: tuple[str, ...] = Field(default=(), description="patterns of hosts where the cause is; empty: all")
     jobs: tuple[str, ...] = Field(default=(), description="patterns of job names or paths; empty: all")
+    facts: tuple[str, ...] = Field(
+        default=(), description="facts of the job as NAME=PATTERN, all of which must hold; empty: all"
+    )
     team: str = Field(
         default="",
         pattern=r"^(S[A-Z0-9]{2,})?$",

@@ -23,6 +23,7 @@ TABLES = {
     "report": "num",
     "blamed_rank": "rank, incident",
     "host": "name, incident",
+    "fact": "name, value, incident",
     "warning": "incident, place",
     "redacted": "incident, kind",
     "history": "id",

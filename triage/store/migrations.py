@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 8  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 9  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -297,6 +297,13 @@ def add_views(database: Database) -> None:
     create_tables(database)
 
 
+def add_facts(database: Database) -> None:
+    """Create the table of facts of jobs."""
+    from triage.store.fact_tables import create_tables
+
+    create_tables(database)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
@@ -306,4 +313,5 @@ STEPS: tuple[Callable[[Database], None], ...] = (
     add_cause_sums,
     add_cause_work,
     add_views,
+    add_facts,
 )

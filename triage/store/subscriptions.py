@@ -12,6 +12,7 @@ from typing import Any
 from triage.base.errors import NotFoundError, OptionError
 from triage.store import audit
 from triage.store.interface import Connections
+from triage.store.search import FACT
 
 MOST_SUBSCRIPTIONS = 500
 # The parameters of the lists that a post can be matched with when a job fails.
@@ -57,9 +58,9 @@ class Subscriptions:
     ) -> Subscription:
         """Subscribe a target to a cause or to a filter; the same twice is one. Raises OptionError."""
         when, chosen = time.time() if now is None else now, dict(sorted((filter_ or {}).items()))
-        unknown = [name for name in chosen if name not in FILTERS]
+        unknown = [name for name in chosen if name not in FILTERS and not name.startswith(FACT)]
         if unknown:
-            hint = f"posts can be filtered by {', '.join(FILTERS)}"
+            hint = f"posts can be filtered by {', '.join(FILTERS)} and facts"
             raise OptionError(f"a subscription cannot use the filter {unknown[0]}", hint=hint)
         causes = [name for name in CAUSES if name in chosen]
         if len(causes) > 1:

@@ -32,7 +32,7 @@ class IngestFile(BaseModel):
 
 
 class IngestIn(BaseModel):
-    """Uploaded files, a job in a configured source, or a job at an address that the operator allows."""
+    """Uploaded files, a job in a configured source, or one at an allowed address. `labels`: facts as `team=vision`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "slurm", "job": "1234"}})
 
@@ -41,6 +41,7 @@ class IngestIn(BaseModel):
     job: str | None = Field(default=None, max_length=200)
     address: str | None = Field(default=None, max_length=2000)
     name: str | None = Field(default=None, max_length=200)
+    labels: list[Annotated[str, Field(max_length=260)]] = Field(default=[], max_length=50)
 
 
 class Alert(BaseModel):

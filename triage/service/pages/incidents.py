@@ -13,10 +13,12 @@ from triage.service import incident_queries, view_queries
 from triage.service.dependencies import CatalogDep, StoreDep, Viewer
 from triage.service.incident_queries import incident_filter
 from triage.service.pages.rendering import page_and_json, render_page
-from triage.store.search import Filter, StatsRow
+from triage.store.search import FACT, Filter, StatsRow
 
 router = APIRouter()
 FACET_TITLES = {"verdict": "Verdict", "domain": "Domain", "signature": "Cause", "cluster": "Cluster", "host": "Host"}
+
+FACT_ORDER = ("team", "user", "project", "partition", "cluster", "image", "torch")  # the others follow by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ def list_incidents(
         Facet(name, title, getattr(query, name) or "", tuple(counts[name]))
         for name, title in FACET_TITLES.items()
         if counts.get(name)
+    )
+    chosen, facts = dict(query.facts), [name.removeprefix(FACT) for name in counts if name.startswith(FACT)]
+    names = sorted(facts, key=lambda name: (FACT_ORDER.index(name) if name in FACT_ORDER else len(FACT_ORDER), name))
+    facets += tuple(
+        Facet(FACT + name, name.capitalize(), chosen.get(name, ""), tuple(counts[FACT + name])) for name in names
     )
     views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "incidents")))
     view = IncidentsView(page.incidents, page.total, page.next, facets, limit, views)
