@@ -36,7 +36,8 @@ ROLES = {
 ORDER = list(ROLES)
 WITHOUT_SIGN_IN = {("GET", "/api/v1/health"), ("GET", "/api/v1/ready")}
 SUBMITTER_ADDRESSES = re.compile(
-    r"POST .*/(?:uploads|ingest|feedback|comments|alerts/.*)$|(?:GET|PATCH) .*/uploads/|DELETE .*/tasks/"
+    r"POST .*/(?:uploads|ingest|feedback|comments|subscriptions|alerts/.*)$|(?:GET|PATCH) .*/uploads/"
+    r"|DELETE .*/(?:tasks|subscriptions)/"
 )
 CURATOR_ADDRESSES = re.compile(r"POST .*/(?:clusters/.*|assign|undo|work)$|GET /api/v1/audit$")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter, defaultdict
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.store.factories import DAY, NOW, known_diagnosis, unknown_diagnosis
 from triage.base.errors import NotFoundError
 from triage.model import Diagnosis
 from triage.store import Store, copying, maintenance, transfer
+from triage.store.cause_work import WorkChange
 from triage.store.causes import CauseFilter
 
 
@@ -171,3 +173,28 @@ def test_copies_and_imports_have_the_sums(place: Place) -> None:
         copying.copy_store(one.connections, two.connections)
         transfer.import_lines(three.connections, list(transfer.export_lines(one.connections)))
         assert sums(one) == sums(two) == sums(three) == counted_again(one)
+
+
+def test_a_page_of_causes_takes_as_many_queries_as_one_cause(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The number of queries of a list does not grow with its causes, fixed ones and clusters among them."""
+    counts = []
+    for round_ in range(2):
+        for number in range(20 * round_ + 1):
+            store.incidents.add(known_diagnosis(f"k{number}", f"made.cause-{number}", at=NOW - number), now=NOW)
+            store.incidents.add(unknown_diagnosis(f"u{number}", f"ValueError: {chr(97 + number) * 5} is torn"))
+            change = WorkChange(status="fixed", date=NOW - DAY)
+            store.cause_work.change([f"made.cause-{number}"], change, actor="anna", now=NOW)
+        queries: list[str] = []
+        read = store.connections.read
+
+        def counted(sql: str, *values: object, read: Any = read, queries: list[str] = queries) -> Any:
+            queries.append(sql)
+            return read(sql, *values)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store.connections, "read", counted)
+            page = store.causes.list_causes(CauseFilter(kind="signature"), now=NOW)
+        assert {cause.status for cause in page.causes} == {"regressed"}
+        assert all(cause.since_fix == 1 and cause.hosts and sum(cause.days) == 1 for cause in page.causes)
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 
 from triage.base.addresses import READERS, is_address
@@ -23,6 +23,7 @@ class Options:
     `fork` allows forked processes; the program must have no other threads. `settings` is a file with rules for the
     environment, which override the shipped ones (triage/compare/settings.txt). `addresses` allows paths that are
     addresses of object stores and servers; the caller has checked them.
+    `labels` are facts of the job that the user gave: name to values.
     `reuse`: read only what is new in files that an earlier run has read, see pipeline/earlier_readings.py.
     """
 
@@ -34,6 +35,7 @@ class Options:
     fork: bool = False
     addresses: bool = False
     reuse: bool = False
+    labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:

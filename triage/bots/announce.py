@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from triage.bots.pace import PaceReport
 from triage.bots.routing import RoutingFacts, allowed_time, matches_route, split_target
+from triage.bots.subscribed import with_subscriptions
 from triage.evidence.redact import redact_all, redact_texts
 from triage.model.diagnosis import Diagnosis
 from triage.render import json
@@ -74,7 +75,8 @@ def announce_pace(store: Store, topic: str, pace: PaceReport, routing: RoutingSe
 
 def _announce_to_routes(store: Store, announcement: _Announcement, routing: RoutingSettings, now: float) -> list[str]:
     with store.connections.write():
-        return [route.to for route in routing.routes if _announce_to_route(store, announcement, route, routing, now)]
+        routes = with_subscriptions(store, routing)
+        return [route.to for route in routes if _announce_to_route(store, announcement, route, routing, now)]
 
 
 def _announce_to_route(

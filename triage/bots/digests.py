@@ -27,10 +27,12 @@ def list_incidents(store: Store, report: str) -> list[Incident]:
     stored = json.loads(report)
     route = Route(**stored["route"])
     incidents = store.search.list_incidents(Filter(since=stored["since"], until=stored["until"]), limit=MAX_INCIDENTS)
+    facts = store.search.facts_of([incident.id for incident in incidents]) if route.facts else {}
     return [
         incident
         for incident in incidents
-        if incident.verdict != "clean" and matches_route(route, RoutingFacts.from_incident(incident))
+        if incident.verdict != "clean"
+        and matches_route(route, RoutingFacts.from_incident(incident, facts.get(incident.id, {})))
     ]
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from zoneinfo import ZoneInfo
@@ -30,6 +30,7 @@ class RoutingFacts:
     hosts: tuple[str, ...]
     job: str
     path: str
+    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def names_cause(self) -> bool:
@@ -42,15 +43,15 @@ class RoutingFacts:
         root, job = diagnosis.root_cause, diagnosis.job
         if root is None or diagnosis.verdict == "clean":
             cause = _WITHOUT_ROOT.get(diagnosis.verdict, "symptoms")
-            return cls(diagnosis.verdict, cause, "", 0.0, (), job.name, job.path)
+            return cls(diagnosis.verdict, cause, "", 0.0, (), job.name, job.path, job.all_facts())
         ranks = set(root.ranks)
         hosts = tuple(root.hosts) or tuple(host for host, members in job.hosts.items() if ranks.intersection(members))
         cause = root.signature or root.cluster or "symptoms"
-        return cls(diagnosis.verdict, cause, root.domain, root.confidence, hosts, job.name, job.path)
+        return cls(diagnosis.verdict, cause, root.domain, root.confidence, hosts, job.name, job.path, job.all_facts())
 
     @classmethod
-    def from_incident(cls, incident: Incident) -> RoutingFacts:
-        """Return the facts of a stored incident."""
+    def from_incident(cls, incident: Incident, facts: Mapping[str, tuple[str, ...]]) -> RoutingFacts:
+        """Return the facts of a stored incident; `facts` are those of its job."""
         cause = incident.signature or incident.cluster or "symptoms"
         cause = _WITHOUT_ROOT.get(incident.verdict, cause)
         return cls(
@@ -61,6 +62,7 @@ class RoutingFacts:
             incident.hosts,
             incident.job_name,
             incident.path,
+            facts,
         )
 
 
@@ -73,7 +75,13 @@ def matches_route(route: Route, facts: RoutingFacts) -> bool:
         and _matches_any(route.signatures, (facts.cause,))
         and _matches_any(route.hosts, facts.hosts)
         and _matches_any(route.jobs, (facts.job, facts.path))
+        and all(_has_fact(facts, rule) for rule in route.facts)
     )
+
+
+def _has_fact(facts: RoutingFacts, rule: str) -> bool:
+    name, _, pattern = rule.partition("=")
+    return _matches_any((pattern,), facts.facts.get(name, ()))
 
 
 def split_target(route: Route) -> tuple[str, str]:

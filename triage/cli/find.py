@@ -57,6 +57,15 @@ JobName = Annotated[
     str | None,
     typer.Option("--job", metavar="TEXT", help="Only jobs with this in their name or path.", show_default=False),
 ]
+Facts = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fact",
+        metavar="NAME=VALUE",
+        help="Only jobs with this fact, as partition=a100 or torch=2.5.1; may be repeated.",
+        show_default=False,
+    ),
+]
 After = Annotated[
     str | None,
     typer.Option("--after", metavar="PLACE", help="Continue after a page (`next` in JSON).", show_default=False),
@@ -153,6 +162,7 @@ def list_(
     until: Until = None,
     job: JobName = None,
     wrong: Annotated[bool, typer.Option("--wrong", help="Only diagnoses that were marked as wrong.")] = False,
+    fact: Facts = None,
     limit: options.Limit = 50,
     after: After = None,
     format: options.TableFormat = "text",  # noqa: A002
@@ -310,6 +320,7 @@ def stats(
 
 def _build_filter(arguments: dict[str, Any]) -> Filter:
     """Return the filter of a command from its arguments by name."""
+    from triage.evidence.job_facts import parse_labels
     from triage.store.search import Filter
 
     now = time.time()
@@ -317,11 +328,12 @@ def _build_filter(arguments: dict[str, Any]) -> Filter:
     for name in ("since", "until"):
         if arguments[name] is not None:
             values[name] = options.parse_time(arguments[name], now)
-    text = arguments.get("text")
+    text, facts = arguments.get("text"), parse_labels(arguments.get("fact") or ())
     return Filter(
         verdict=arguments["verdict"],
         text=" ".join(text) if text else None,
         wrong=arguments.get("wrong", False),
+        facts=tuple((name, text) for name, texts in facts.items() for text in texts),
         **values,
     )
 

@@ -27,6 +27,7 @@ def ingest(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
+    label: options.Labels = None,
     verbose: options.Verbose = False,
     each: options.Each = False,
     again: options.Again = False,
@@ -59,7 +60,7 @@ def ingest(
 
         wanted = (
             paths,
-            build_options(catalog, workers, chunk_size, exact),
+            build_options(catalog, workers, chunk_size, exact, label),
             format,
             output,
             fail_on,

@@ -33,6 +33,7 @@ def ingest_job(
     store: str | None = None,
     no_store: bool = False,
     notify: bool = False,
+    label: Sequence[str] | None = None,
     verbose: bool = False,
 ) -> int:
     """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
@@ -40,7 +41,7 @@ def ingest_job(
 
     gc.disable()  # a short process that creates hardly any reference cycles
     streams.check_output(output)
-    pipeline_options = build_options(catalog, workers, chunk_size, exact)
+    pipeline_options = build_options(catalog, workers, chunk_size, exact, label)
     from triage.render import render
 
     diagnosis, recurrence = diagnose(paths, pipeline_options, store, no_store=no_store, notify=notify, quiet=quiet)
@@ -81,13 +82,26 @@ def write_report(
     return EXIT_FAILING if values.is_failing(diagnosis.verdict, fail_on) else 0
 
 
-def build_options(catalog: Sequence[Path] | None, workers: int | None, chunk_size: str, exact: bool) -> Options:
-    """Return the options of the pipeline. Raises OptionError for an invalid chunk size."""
+def build_options(
+    catalog: Sequence[Path] | None,
+    workers: int | None,
+    chunk_size: str,
+    exact: bool,
+    labels: Sequence[str] | None = None,
+) -> Options:
+    """Return the options of the pipeline. Raises OptionError for an invalid chunk size or label."""
     size = values.parse_size(chunk_size)
+    from triage.evidence.job_facts import parse_labels
     from triage.pipeline import Options
 
     return Options(
-        catalogs=tuple(catalog or ()), workers=workers, chunk_bytes=size, fork=True, addresses=True, reuse=not exact
+        catalogs=tuple(catalog or ()),
+        workers=workers,
+        chunk_bytes=size,
+        fork=True,
+        addresses=True,
+        reuse=not exact,
+        labels=parse_labels(labels or ()),
     )
 
 

@@ -97,7 +97,7 @@ def _load_settings(store: str | None, no_store: bool) -> Settings:
     settings = load_settings({"store.path": store}).settings
     if no_store:
         raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")
-    if not settings.routing.routes:
+    if not settings.routing.routes and not settings.routing.subscriptions:
         raise OptionError(
             "--notify needs a route, and the settings have none",
             hint="write [[routing.routes]] into the settings, see docs/slack.md",

@@ -137,6 +137,15 @@ EachState = Annotated[
     typer.Option("--state", metavar="FILE", help="With --each: where finished jobs are noted.", show_default=False),
 ]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="A fact of the job to filter by, as team=vision; may be repeated.",
+        show_default=False,
+    ),
+]
 Link = Annotated[
     str,
     typer.Option(

@@ -47,6 +47,7 @@ def run(
     store: options.StoreFile = None,
     no_store: Annotated[bool, typer.Option("--no-store", help="Do not store the diagnosis.")] = False,
     notify: options.Notify = False,
+    label: options.Labels = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Run a command, save its output, and diagnose it when it fails.
@@ -62,7 +63,10 @@ def run(
 
     Exit status: that of the command, 128 + N after signal N; 2 unusable options, or the command cannot be started.
     """
+    from triage.evidence.job_facts import parse_labels
     from triage.watch.command_run import run_command
+
+    parse_labels(label or ())  # a wrong one is an error before the command starts
 
     directory = output or Path(f"triage-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     console = _create(directory)
@@ -71,7 +75,7 @@ def run(
     if end.status:
         try:
             paths = [str(directory), *(str(path) for path in logs or () if path.exists())]
-            _report(paths, catalog or (), store, no_store=no_store, notify=notify, quiet=quiet)
+            _report(paths, catalog or (), store, label or (), no_store=no_store, notify=notify, quiet=quiet)
         except (Exception, KeyboardInterrupt) as error:  # the exit status stays that of the command
             failure.report(error)
     raise typer.Exit(end.status)
@@ -91,13 +95,20 @@ def _create(directory: Path) -> Path:
 
 
 def _report(
-    paths: Sequence[str], catalog: Sequence[Path], store: str | None, *, no_store: bool, notify: bool, quiet: bool
+    paths: Sequence[str],
+    catalog: Sequence[Path],
+    store: str | None,
+    labels: Sequence[str],
+    *,
+    no_store: bool,
+    notify: bool,
+    quiet: bool,
 ) -> None:
     """Diagnose the paths, and write the report to standard error."""
     from triage.cli.ingest_job import build_options, diagnose
     from triage.render import render
 
-    pipeline_options = build_options(catalog, None, values.DEFAULT_CHUNK_SIZE, exact=False)
+    pipeline_options = build_options(catalog, None, values.DEFAULT_CHUNK_SIZE, False, labels)
     diagnosis, recurrence = diagnose(paths, pipeline_options, store, no_store=no_store, notify=notify, quiet=quiet)
     color = streams.is_terminal(sys.stderr) and streams.use_color("auto", None)
     width = streams.text_width(None, None)

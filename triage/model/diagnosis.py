@@ -88,7 +88,10 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job: its ranks and hosts, when it ran, and the versions of its programs."""
+    """A job: its ranks and hosts, when it ran, and the versions of its programs.
+
+    `facts` are its user, project, partition, image and so on, and the labels that a user gave, each with its values.
+    """
 
     id: str
     name: str
@@ -99,6 +102,11 @@ class Job:
     first_time: float | None = None
     last_time: float | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False)
+
+    def all_facts(self) -> dict[str, tuple[str, ...]]:
+        """Return the facts and the versions: what incidents are filtered by."""
+        return {**{name: (version,) for name, version in self.versions.items()}, **self.facts}
 
 
 @dataclass(frozen=True, slots=True)

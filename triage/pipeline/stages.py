@@ -12,6 +12,7 @@ from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
 from triage.diagnose import near_misses, report
 from triage.evidence.extraction import extract_job
+from triage.evidence.job_facts import find_facts, with_labels
 from triage.model.diagnosis import Stats
 from triage.pipeline import summary
 from triage.pipeline.earlier_readings import open_readings
@@ -20,6 +21,8 @@ from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.scan_texts import scan_texts
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.pipeline.setting_causes import diagnose_with_settings
+
+_TEXTS_WITH_FACTS = 256  # a launcher or a prolog prints what the scheduler says; not each of thousands of ranks does
 
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
@@ -69,8 +72,21 @@ def analyse(
         texts=texts,
         readings=job.readings,
         audit=compared.audit,
-        job=summary.summarise_job(paths, extracted, result, intake.identify(job.scanned, dumps.digests)),
+        job=summary.summarise_job(
+            paths,
+            extracted,
+            result,
+            intake.identify(job.scanned, dumps.digests),
+            with_labels(_find_facts(intake, job), options.labels),
+        ),
         warnings=tuple(sorted(warnings, key=lambda warning: (warning.source or "", warning.code, warning.message))),
         stats=Stats(files=job.files, bytes=job.size, hits=sum(scan.matched for _, scan in job.scanned)),
         unread=tuple(sorted(intake.unread)),
     )
+
+
+def _find_facts(intake: Intake, job: ScannedJob) -> dict[str, tuple[str, ...]]:
+    """Return the facts of the job as a whole, from dumps of the environment and the ends of its first texts."""
+    dumps = (artifact.data for artifact in intake.artifacts if artifact.source.kind == "environment")
+    scans = [scan for _, scan in job.scanned[:_TEXTS_WITH_FACTS]]
+    return find_facts(dumps, (part for scan in scans for part in dict.fromkeys((scan.head, scan.tail))))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from triage.base.addresses import common_path, is_address
@@ -15,7 +15,13 @@ from triage.model.diagnosis import Stats
 from triage.sources.opened_file import cost_so_far
 
 
-def summarise_job(paths: Sequence[str], extracted: ExtractedJob, result: ReasoningResult, identity: str) -> Job:
+def summarise_job(
+    paths: Sequence[str],
+    extracted: ExtractedJob,
+    result: ReasoningResult,
+    identity: str,
+    facts: Mapping[str, tuple[str, ...]],
+) -> Job:
     """Return what is known of the job. Its id is `identity`, the digest of its content; its path gives the name."""
     path = (
         common_path([path if is_address(path) else os.path.abspath(path) for path in paths])
@@ -34,6 +40,7 @@ def summarise_job(paths: Sequence[str], extracted: ExtractedJob, result: Reasoni
         first_time=min(times, default=None),
         last_time=max(times, default=None),
         versions=dict(sorted(extracted.versions.items())),
+        facts=facts,
     )
 
 

@@ -127,6 +127,7 @@ def _job(job: Job) -> dict[str, Any]:
         "first_time": _time(job.first_time),
         "last_time": _time(job.last_time),
         "versions": dict(job.versions),
+        **({"facts": {name: list(values) for name, values in job.facts.items()}} if job.facts else {}),
     }
 
 

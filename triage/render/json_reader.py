@@ -121,6 +121,7 @@ _Job = TypedDict(
         "first_time": NotRequired[_Time | None],
         "last_time": NotRequired[_Time | None],
         "versions": dict[str, str],
+        "facts": NotRequired[dict[str, tuple[str, ...]]],
     },
 )
 _Warning = TypedDict("_Warning", {"code": str, "source": NotRequired[str | None], "message": str})
@@ -264,6 +265,7 @@ def _job(job: _Job) -> Job:
         first_time=_seconds(job.get("first_time")),
         last_time=_seconds(job.get("last_time")),
         versions=job["versions"],
+        facts=job.get("facts", {}),
     )
 
 

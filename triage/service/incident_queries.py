@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import Query
+from fastapi import Query, Request
 from pydantic import BeforeValidator, Field
 
 import triage
@@ -22,7 +22,7 @@ from triage.render import incidents as rendered
 from triage.render.phrases import format_count
 from triage.store import Store, fts_index, maintenance, meaning_search
 from triage.store.codec import place_findings
-from triage.store.search import Filter, SearchHit
+from triage.store.search import FACT, Filter, SearchHit
 
 Text = Annotated[str | None, Query(max_length=200)]
 Verdict = Annotated[
@@ -31,6 +31,7 @@ Verdict = Annotated[
 Rank = Annotated[
     Annotated[int, Field(ge=0, le=10_000_000)] | None, BeforeValidator(lambda value: None if value == "" else value)
 ]
+MOST_FACTS = 10
 YEAR_10000 = 253_402_300_800.0  # seconds
 TIME_UNITS = {"m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
@@ -39,6 +40,7 @@ _catalog_index_cache: list[tuple[Catalog, fts_index.TextIndex]] = []
 
 
 def incident_filter(
+    request: Request,
     verdict: Verdict = None,
     signature: Text = None,
     cluster: Text = None,
@@ -54,9 +56,15 @@ def incident_filter(
     until: Annotated[str | None, Query(max_length=40, description="same forms as since")] = None,
     job: Annotated[str | None, Query(max_length=200, description="part of a job's name or path")] = None,
     q: Annotated[str | None, Query(max_length=400, description="words in titles and log lines")] = None,
+    device: Annotated[
+        str | None, Query(max_length=200, description="device of the root cause; give its host too")
+    ] = None,
     wrong: Annotated[bool, Query(description="only incidents whose diagnosis somebody marked as wrong")] = False,
 ) -> Filter:
-    """Return the filter of a request (a FastAPI dependency). Empty values, as forms send them, mean no filter."""
+    """Return the filter of a request (a FastAPI dependency). Empty values, as forms send them, mean no filter.
+
+    Each parameter `fact.NAME` is a fact of the job.
+    """
     now = time.time()
     return Filter(
         verdict=verdict,
@@ -71,7 +79,18 @@ def incident_filter(
         job=job or None,
         text=q or None,
         wrong=wrong,
+        facts=read_facts(request),
+        device=device or None,
     )
+
+
+def read_facts(request: Request) -> tuple[tuple[str, str], ...]:
+    """Return the facts that the parameters `fact.NAME` ask for. Raises OptionError for too many."""
+    pairs = request.query_params.multi_items()
+    facts = sorted({(name.removeprefix(FACT), text) for name, text in pairs if name.startswith(FACT) and text})
+    if len(facts) > MOST_FACTS or any(len(text) > 250 for pair in facts for text in pair):
+        raise OptionError(f"there are more than {MOST_FACTS} facts, or a long one", hint="filter by fewer facts")
+    return tuple(facts)
 
 
 def parse_time(text: str, now: float) -> float:

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
+from triage.evidence.job_facts import parse_labels
 from triage.evidence.redact import redact
 from triage.service.access import Principal
 from triage.service.dependencies import ServiceState
@@ -39,7 +40,9 @@ async def receive_form(request: Request, state: ServiceState, user: Principal) -
     claim, declared = f"form-{secrets.token_hex(12)}", expected if length else tasks.upload_bytes
     async with _reserved(state, root, claim, user, declared):
         files = await _receive_files(request, state, root, form)
-    return await run_in_threadpool(queue_files, state, user, files, form.fields.get("name"))
+    return await run_in_threadpool(
+        queue_files, state, user, files, form.fields.get("name"), _split_labels(form.fields.get("labels", ""))
+    )
 
 
 @asynccontextmanager
@@ -180,7 +183,9 @@ def check_capacity(state: ServiceState, expected_bytes: int = 0) -> Path:
     return root
 
 
-def queue_files(state: ServiceState, user: Principal, files: Sequence[tuple[str, str]], name: str | None) -> Task:
+def queue_files(
+    state: ServiceState, user: Principal, files: Sequence[tuple[str, str]], name: str | None, labels: Sequence[str] = ()
+) -> Task:
     """Queue a task for uploaded files, given as (SHA-256, name). Raises ServiceError."""
     limits = state.settings.tasks
     if not 1 <= len(files) <= limits.upload_files:
@@ -198,25 +203,42 @@ def queue_files(state: ServiceState, user: Principal, files: Sequence[tuple[str,
     if sum(item["bytes"] for item in listed) > limits.upload_bytes:
         raise ServiceError(413, f"a job may have at most {limits.upload_bytes} bytes")
     more = f" and {len(listed) - 1} more" if len(listed) > 1 else ""
-    return _queue(state, user, {"place": {"files": listed}}, (name or "").strip() or f"{listed[0]['name']}{more}")
+    return _queue(
+        state, user, {"place": {"files": listed}}, (name or "").strip() or f"{listed[0]['name']}{more}", labels
+    )
 
 
-def queue_source(state: ServiceState, user: Principal, source: str, job: str | None, name: str | None = None) -> Task:
+def queue_source(
+    state: ServiceState,
+    user: Principal,
+    source: str,
+    job: str | None,
+    name: str | None = None,
+    labels: Sequence[str] = (),
+) -> Task:
     """Queue a task for a job of a configured source. Raises ServiceError."""
     job_files.source_path(state.settings.sources, source, job)
-    return _queue(state, user, {"place": {"source": source, "job": job}}, name or job or source)
+    return _queue(state, user, {"place": {"source": source, "job": job}}, name or job or source, labels)
 
 
-def queue_address(state: ServiceState, user: Principal, address: str, name: str | None = None) -> Task:
+def queue_address(
+    state: ServiceState, user: Principal, address: str, name: str | None = None, labels: Sequence[str] = ()
+) -> Task:
     """Queue a task for a job at an address. Raises ServiceError if the settings do not allow it."""
     address = job_files.allowed_address(state.settings, address)
-    return _queue(state, user, {"place": {"address": address}}, name or address.rstrip("/").rpartition("/")[2])
+    return _queue(state, user, {"place": {"address": address}}, name or address.rstrip("/").rpartition("/")[2], labels)
 
 
-def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str) -> Task:
+def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str, labels: Sequence[str]) -> Task:
     """Return the task that waits or runs for the same payload, or a new one."""
     check_capacity(state)
-    payload = {**payload, "name": redact(" ".join(name.split()))[:200]}
+    parse_labels(labels)
+    payload = {**payload, "name": redact(" ".join(name.split()))[:200], **({"labels": list(labels)} if labels else {})}
     tasks = state.store.tasks
     same = tasks.find_same("ingest", payload)
     return same or tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)
+
+
+def _split_labels(text: str) -> list[str]:
+    """Return the labels in a text field, with commas between them."""
+    return [label.strip() for label in text.split(",") if label.strip()]

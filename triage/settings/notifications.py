@@ -39,6 +39,9 @@ class Route(BaseModel):
     signatures: tuple[str, ...] = Field(default=(), description="patterns of signatures or clusters; empty: all")
     hosts: tuple[str, ...] = Field(default=(), description="patterns of hosts where the cause is; empty: all")
     jobs: tuple[str, ...] = Field(default=(), description="patterns of job names or paths; empty: all")
+    facts: tuple[str, ...] = Field(
+        default=(), description="facts of the job as NAME=PATTERN, all of which must hold; empty: all"
+    )
     team: str = Field(
         default="",
         pattern=r"^(S[A-Z0-9]{2,})?$",
@@ -65,6 +68,9 @@ class RoutingSettings(Section):
     model_config = SettingsConfigDict(env_prefix="TRIAGE_ROUTING_")
 
     routes: tuple[Route, ...] = Field(default=(), description="where to post, and which diagnoses")
+    subscriptions: tuple[str, ...] = Field(
+        default=(), description="targets that people may subscribe causes and filters to; empty: those of the routes"
+    )
     repeat_hours: float = Field(
         default=24.0,
         ge=0,

@@ -31,10 +31,13 @@ if TYPE_CHECKING:
     from triage.store.cluster_engine import ClusterEngine
     from triage.store.feedback import FeedbackLog
     from triage.store.notifications import Notifications
+    from triage.store.saved_views import SavedViews
     from triage.store.search import Search
     from triage.store.service_data import ServiceData
+    from triage.store.subscriptions import Subscriptions
     from triage.store.tasks import Tasks
     from triage.store.tokens import Tokens
+    from triage.store.visits import Visits
 
 __all__ = ["Store", "StoreError", "StoreResult", "store_location"]
 
@@ -94,6 +97,27 @@ class Store:
         from triage.store.cause_work import CauseWork
 
         return CauseWork(self.connections)
+
+    @cached_property
+    def saved_views(self) -> SavedViews:
+        """The saved views of the lists."""
+        from triage.store.saved_views import SavedViews
+
+        return SavedViews(self.connections)
+
+    @cached_property
+    def visits(self) -> Visits:
+        """When people last looked at the list of causes."""
+        from triage.store.visits import Visits
+
+        return Visits(self.connections)
+
+    @cached_property
+    def subscriptions(self) -> Subscriptions:
+        """What people have posted to a target."""
+        from triage.store.subscriptions import Subscriptions
+
+        return Subscriptions(self.connections)
 
     @cached_property
     def cluster_actions(self) -> ClusterActions:

@@ -13,14 +13,13 @@ from typing import Any, Literal
 
 from triage.base.errors import NotFoundError
 from triage.model.store import Cause
+from triage.store.cause_details import add_details, count_since
 from triage.store.cause_work import CauseWork, Work
 from triage.store.clusters import Clusters
 from triage.store.interface import Connections, Row
 
 DAY = 86_400
-TREND_DAYS = 28
 WEEK_DAYS = 7
-MOST_HOSTS = 3
 STATUSES = {"waiting": ("open", "acknowledged", "regressed")}  # names of several statuses
 Order = Literal["week", "last", "count", "first"]
 _ORDERS: dict[Order, Callable[[Cause], tuple[Any, ...]]] = {
@@ -82,7 +81,7 @@ class Causes:
             with_host = {members.get(root, (root,))[0] for root in self._roots_on_host(filter_.host)}
             causes = [cause for cause in causes if cause.id in with_host]
         page = sorted(causes, key=_ORDERS[order])[offset : offset + limit]
-        return CausePage(self._with_details(page, members, today), len(causes))
+        return CausePage(add_details(self._db, page, _roots_of(page, members), today), len(causes))
 
     def get(self, reference: str, *, now: float | None = None) -> Cause:
         """Return a cause by its signature, or by a cluster's id or name. Raises NotFoundError."""
@@ -96,7 +95,7 @@ class Causes:
             raise NotFoundError(
                 f"no incident has the cause {reference}", hint="`triage causes` and /causes list the causes"
             )
-        return self._with_details(self._with_work(causes, members, when), members, today)[0]
+        return add_details(self._db, self._with_work(causes, members, when), _roots_of(causes, members), today)[0]
 
     def find_id(self, reference: str) -> str:
         """Return the id of a cause: the signature, or the cluster that an id, its first digits or a name means now."""
@@ -129,34 +128,19 @@ class Causes:
             causes[cause.id] = _add(causes[cause.id], cause) if cause.id in causes else cause
         return list(causes.values())
 
-    def _with_work(self, causes: Iterable[Cause], members: dict[str, tuple[str, str]], now: float) -> list[Cause]:
+    def _with_work(self, causes: Sequence[Cause], members: dict[str, tuple[str, str]], now: float) -> list[Cause]:
         """Return causes with what people do about them."""
         work = self._work.read_all()
+        fixes: dict[str, float] = {}
+        for cause in causes:
+            fixed_at = work[cause.id].fixed_at if cause.id in work else None
+            if fixed_at is not None and cause.last_at > fixed_at:
+                fixes[cause.id] = fixed_at
+        since = count_since(self._db, fixes, _roots_of(causes, members)) if fixes else {}
         return [
-            self._apply_work(cause, work[cause.id], members, now) if cause.id in work else cause for cause in causes
+            _apply_work(cause, work[cause.id], since.get(cause.id, 0), now) if cause.id in work else cause
+            for cause in causes
         ]
-
-    def _apply_work(self, cause: Cause, work: Work, members: dict[str, tuple[str, str]], now: float) -> Cause:
-        since_fix = 0
-        if work.fixed_at is not None and cause.last_at > work.fixed_at:
-            roots = [key for key, (cluster, _) in members.items() if cluster == cause.id] or [cause.id]
-            row = self._db.read_one(
-                f"SELECT count(*) AS n FROM incident WHERE coalesce(signature, key) IN ({_marks(roots)}) AND at > ? "
-                "AND has_time = 1",
-                (*roots, work.fixed_at),
-            )
-            since_fix = int(row["n"]) if row is not None else 0
-        status = "regressed" if since_fix else work.status
-        return dataclasses.replace(
-            cause,
-            status="open" if status == "ignored" and not work.is_ignored(now) else status,
-            assignee=work.assignee,
-            ticket=work.ticket,
-            fixed_in=work.fixed_in,
-            fixed_at=work.fixed_at,
-            since_fix=since_fix,
-            ignored_until=work.ignored_until if work.is_ignored(now) else None,
-        )
 
     @staticmethod
     def _matches(cause: Cause, filter_: CauseFilter) -> bool:
@@ -174,50 +158,32 @@ class Causes:
         rows = self._db.read("SELECT cause FROM cause_part WHERE kind = 'host' AND name = ?", (host,))
         return [row["cause"] for row in rows]
 
-    def _with_details(
-        self, causes: Iterable[Cause], members: dict[str, tuple[str, str]], today: int
-    ) -> tuple[Cause, ...]:
-        """Return causes with their hosts and days, counted once where fingerprints share them."""
-        roots: dict[str, list[str]] = {cause.id: [] for cause in causes}
-        for key, (cluster, _) in members.items():
-            if cluster in roots:
-                roots[cluster].append(key)
-        return tuple(self._detail(cause, roots[cause.id] or [cause.id], today) for cause in causes)
-
-    def _detail(self, cause: Cause, roots: Sequence[str], today: int) -> Cause:
-        marks = _marks(roots)
-        count, group = ("incidents", "") if len(roots) == 1 else ("sum(incidents)", "GROUP BY name")
-        hosts = self._db.read(
-            f"SELECT name, {count} AS n FROM cause_part WHERE cause IN ({marks}) AND kind = 'host' {group} "
-            "ORDER BY n DESC, name LIMIT ?",
-            (*roots, MOST_HOSTS),
-        )
-        days = self._db.read(
-            f"SELECT day, sum(incidents) AS n FROM cause_day WHERE cause IN ({marks}) AND day > ? AND day <= ? "
-            "GROUP BY day",
-            (*roots, today - TREND_DAYS, today),
-        )
-        last = self._db.read(
-            f"SELECT has_time FROM incident WHERE coalesce(signature, key) IN ({marks}) AND at = ? LIMIT 1",
-            (*roots, cause.last_at),
-        )
-        if len(roots) > 1:
-            counted = self._db.read(
-                f"SELECT kind, count(DISTINCT name) AS n FROM cause_part WHERE cause IN ({marks}) GROUP BY kind", roots
-            )
-            counts = {row["kind"]: row["n"] for row in counted}
-            cause = dataclasses.replace(cause, jobs=counts.get("job", 0), host_count=counts.get("host", 0))
-        by_day = {row["day"]: int(row["n"]) for row in days}
-        return dataclasses.replace(
-            cause,
-            hosts=tuple(row["name"] for row in hosts),
-            days=tuple(by_day.get(day, 0) for day in range(today - TREND_DAYS + 1, today + 1)),
-            last_has_time=all(row["has_time"] for row in last),
-        )
-
 
 def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
+
+
+def _roots_of(causes: Iterable[Cause], members: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
+    """Return the signature, or all fingerprints of the cluster, of each cause."""
+    roots: dict[str, list[str]] = {cause.id: [] for cause in causes}
+    for key, (cluster, _) in members.items():
+        if cluster in roots:
+            roots[cluster].append(key)
+    return {cause: own or [cause] for cause, own in roots.items()}
+
+
+def _apply_work(cause: Cause, work: Work, since_fix: int, now: float) -> Cause:
+    status = "regressed" if since_fix else work.status
+    return dataclasses.replace(
+        cause,
+        status="open" if status == "ignored" and not work.is_ignored(now) else status,
+        assignee=work.assignee,
+        ticket=work.ticket,
+        fixed_in=work.fixed_in,
+        fixed_at=work.fixed_at,
+        since_fix=since_fix,
+        ignored_until=work.ignored_until if work.is_ignored(now) else None,
+    )
 
 
 def _cause_of(row: Row, cluster: tuple[str, str] | None) -> Cause:

@@ -86,7 +86,8 @@ def diagnosis_digest(diagnosis: Diagnosis) -> str:
     """Return a digest that is equal when the same files give the same diagnosis; statistics do not count."""
     job = dataclasses.replace(diagnosis.job, name="", path="")
     content = dataclasses.replace(diagnosis, stats=Stats(), job=job)
-    return hashlib.sha256(repr(content).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    text = repr(content) + (repr(dict(job.facts)) if job.facts else "")  # equal to that of versions without facts
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def to_json(value: Any) -> Any:

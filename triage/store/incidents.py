@@ -17,6 +17,7 @@ from triage.evidence.redact import count_redactions, redact_all
 from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
 from triage.store import audit, codec, fts_index
 from triage.store.clusters import Clusters
+from triage.store.fact_tables import write_facts
 from triage.store.interface import Connections, Row, Transaction
 from triage.store.verdict_changes import Occasion, current_cause, record_change
 
@@ -287,7 +288,7 @@ def _write_incident(
     if known is not None:
         changed = ", ".join(f"{name} = :{name}" for name in values)
         db.execute(f"UPDATE incident SET {changed} WHERE num = :num", {**values, "num": known["num"]})
-        for table in ("attempt", "finding", "blamed_rank", "host", "warning", "redacted"):
+        for table in ("attempt", "finding", "blamed_rank", "host", "fact", "warning", "redacted"):
             db.execute(f"DELETE FROM {table} WHERE incident = ?", (known["num"],))
         return int(known["num"])
     values |= {"id": identifier, "stored_at": when, "seen_at": when, "seen": 1}
@@ -365,6 +366,7 @@ def _write_details(db: Transaction, num: int, diagnosis: Diagnosis) -> None:
         "INSERT INTO host VALUES (?, ?, ?)",
         [(codec.without_surrogates(name), num, name in blamed) for name in list(hosts)[:MOST_RANKS]],
     )
+    write_facts(db, num, diagnosis.job)
     facts = [fact for item in codec.place_findings(diagnosis) for fact in item.finding.evidence]
     times: dict[int, list[float]] = {}
     for fact in facts:

@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 7  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 9  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -290,6 +290,20 @@ def add_cause_work(database: Database) -> None:
     create_tables(database)
 
 
+def add_views(database: Database) -> None:
+    """Create the tables of saved views, visits and subscriptions."""
+    from triage.store.saved_views import create_tables
+
+    create_tables(database)
+
+
+def add_facts(database: Database) -> None:
+    """Create the table of facts of jobs."""
+    from triage.store.fact_tables import create_tables
+
+    create_tables(database)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
@@ -298,4 +312,6 @@ STEPS: tuple[Callable[[Database], None], ...] = (
     allow_inconclusive_verdicts,
     add_cause_sums,
     add_cause_work,
+    add_views,
+    add_facts,
 )

@@ -16,6 +16,9 @@ from triage.store.stats_cache import StatsCache
 
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
+FACT = "fact."  # begins the names of filters and facets of facts
+BATCH = 500
+MOST_FACT_VALUES, MOST_FACT_ROWS = 6, 200
 MONDAY = 4 * 86_400  # the epoch was a Thursday
 
 
@@ -24,7 +27,8 @@ class Filter:
     """A filter for incidents; None matches all.
 
     `cause` is a signature or a cluster that is the root cause, `job` is a part of a name or path, `text` is for the
-    full-text search, times are seconds.
+    full-text search, times are seconds. `facts` are (name, value) of the job, which must all hold. `device` is that of
+    the root cause.
     """
 
     verdict: str | None = None
@@ -39,6 +43,8 @@ class Filter:
     job: str | None = None
     text: str | None = None
     wrong: bool = False
+    facts: tuple[tuple[str, str], ...] = ()
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +119,19 @@ class Search:
         return [incident_from_row(row) for row in rows]
 
     def _has_few_incidents(self, filter_: Filter) -> bool:
-        """Whether the filter is for a host with few incidents, so that starting from these is faster."""
-        if filter_.host is None:
-            return False
-        query = "SELECT count(*) AS n FROM (SELECT 1 FROM host WHERE name = ? LIMIT ?) AS few"
-        row = self._db.read_one(query, (filter_.host, RANKED))
-        return row is not None and row["n"] < RANKED
+        """Whether the filter is for a host or a fact with few incidents, so that starting from these is faster."""
+        chosen: list[tuple[str, tuple[str, ...]]] = [
+            ("fact WHERE name = ? AND value = ?", pair) for pair in filter_.facts
+        ]
+        if filter_.host is not None:
+            chosen.append(("host WHERE name = ?", (filter_.host,)))
+        for rows, values in chosen:
+            row = self._db.read_one(
+                f"SELECT count(*) AS n FROM (SELECT 1 FROM {rows} LIMIT ?) AS few", (*values, RANKED)
+            )
+            if row is not None and row["n"] < RANKED:
+                return True
+        return False
 
     def cursor_after(self, last: Incident) -> str:
         """Return the cursor for the page after an incident."""
@@ -138,7 +151,7 @@ class Search:
         return float(row["latest"]), int(row["n"])
 
     def count_facets(self, filter_: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[StatsRow, ...]]:
-        """Count the matching incidents by verdict, domain, signature, cluster and host."""
+        """Count the matching incidents by verdict, domain, signature, cluster, host, and the facts of their jobs."""
         return self._stats_cache.get(("facets", filter_, limit), lambda: self._facets(filter_, limit))
 
     def _facets(self, filter_: Filter, limit: int) -> dict[str, tuple[StatsRow, ...]]:
@@ -162,7 +175,40 @@ class Search:
         among = "" if where == "TRUE" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
         hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed = 1 {among} GROUP BY 1"
         by_column = {name: by(name) for name in ("verdict", "domain", "signature")}
-        return {**by_column, "cluster": counted(clusters), "host": counted(hosts)}
+        return {
+            **by_column,
+            "cluster": counted(clusters),
+            "host": counted(hosts),
+            **self._fact_facets(among, arguments),
+        }
+
+    def _fact_facets(self, among: str, arguments: list[Any]) -> dict[str, tuple[StatsRow, ...]]:
+        """Count the matching incidents by each value of each fact; the name of a facet is FACT and that of the fact."""
+        rows = self._db.read(
+            "SELECT name, value, count FROM (SELECT h.name, h.value, count(*) AS count, row_number() OVER (PARTITION "
+            f"BY h.name ORDER BY count(*) DESC, h.value) AS place FROM fact h WHERE TRUE {among} GROUP BY h.name, "
+            "h.value) AS ranked WHERE place <= ? ORDER BY name, place LIMIT ?",
+            (*arguments, MOST_FACT_VALUES, MOST_FACT_ROWS),
+        )
+        facets: dict[str, list[StatsRow]] = {}
+        for row in rows:
+            facets.setdefault(FACT + row["name"], []).append(StatsRow(row["value"], row["count"], 0.0, 0.0))
+        return {name: tuple(counts) for name, counts in facets.items()}
+
+    def facts_of(self, incidents: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
+        """Return the facts of the jobs of incidents, given by their ids."""
+        facts: dict[str, dict[str, tuple[str, ...]]] = {}
+        for begin in range(0, len(incidents), BATCH):
+            batch = incidents[begin : begin + BATCH]
+            rows = self._db.read(
+                "SELECT i.id, f.name, f.value FROM incident i JOIN fact f ON f.incident = i.num WHERE i.id IN "
+                f"({', '.join('?' * len(batch))}) ORDER BY f.name, f.value",
+                batch,
+            )
+            for row in rows:
+                own = facts.setdefault(row["id"], {})
+                own[row["name"]] = (*own.get(row["name"], ()), row["value"])
+        return facts
 
     def search_text(self, text: str, *, limit: int = 20, some: bool = True) -> list[SearchHit]:
         """Return incidents with all words, best first; else, with `some`, with some of them. Any input is safe."""
@@ -330,6 +376,7 @@ _CONDITIONS = {
     "signature": "i.num IN (SELECT incident FROM finding WHERE signature = ?)",
     "cluster": "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
     "host": "i.num IN (SELECT incident FROM host WHERE name = ?)",
+    "device": "i.device = ?",
     "rank": "i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)",
     "since": "i.at >= ?",
     "until": "i.at < ?",
@@ -352,6 +399,9 @@ def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
     elif filter_.cause is not None:
         clauses.append("coalesce(i.signature, i.key) IN (SELECT key FROM cluster_key WHERE cluster = ?)")
         arguments.append(filter_.cause)
+    for name, value in filter_.facts:
+        clauses.append("i.num IN (SELECT incident FROM fact WHERE name = ? AND value = ?)")
+        arguments += [name, value]
     if filter_.wrong:
         clauses.append("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if filter_.text is not None:

@@ -1,7 +1,8 @@
 """Export a store to JSON Lines and import it into another: incidents, feedback and decisions, but no tokens or tasks.
 
 One object per line with `type`: head, job, incident, cluster, key, exemplar, counter, apart, cause_work,
-cause_comment, feedback, history, audit, setting. A second import changes nothing, and existing rows stay.
+cause_comment, saved_view, subscription, feedback, history, audit, setting. A second import changes nothing, and
+existing rows stay.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from triage.store.interface import Connections, Cursor, TextSearch, Transaction
 
 FORMAT = "triage.store/1"
 # Tables whose rows are exported unchanged, each after the tables that it refers to.
-_PLAIN = ("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment")
+_PLAIN = (
+    *("setting", "job", "cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment"),
+    *("saved_view", "subscription"),
+)
 _AFTER = ("feedback", "history")
-_PARTS = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
+_PARTS = ("attempt", "finding", "blamed_rank", "host", "fact", "warning", "redacted")
 _HINT = "give a file that `triage db export` wrote, by this version or an older one"
 _MINE = {"num", "incident"}
 _BAD_LINE = (ValueError, KeyError, TypeError, AttributeError)
@@ -165,7 +169,9 @@ def _import_incident(text: TextSearch, db: Transaction, item: dict[str, Any]) ->
         return 0
     if db.execute("SELECT 1 FROM incident WHERE id = ?", (item["id"],)).fetchone() is not None:
         item["id"] = choose_id(db, item["job"])  # another job of this store has the same first digits
-    parts = {part: item.pop(part) for part in _PARTS}
+    parts = {
+        part: item.pop(part, []) if part == "fact" else item.pop(part) for part in _PARTS
+    }  # older exports have no facts
     page, body = item.pop("page"), item.pop("body")
     (num,) = _insert(db, "incident", item, "RETURNING num").fetchone()
     _insert(db, "report", {"num": num, "body": codec.encode_document(body)})

@@ -74,6 +74,7 @@ def page_server(store_template: Path, tmp_path_factory: pytest.TempPathFactory) 
         "TRIAGE_TASKS_STALE": "600",
         "TRIAGE_WEB_REQUESTS_A_MINUTE": "100000",
         "TRIAGE_WEB_CHANGES_A_MINUTE": "10000",
+        "TRIAGE_ROUTING_SUBSCRIPTIONS": '["webhook:team"]',
     }
     command = [sys.executable, "-m", "triage", "serve", "--port", "0", "--workers", "1"]
     log_path = path.with_name("log")  # a full pipe that nobody reads would stop the server

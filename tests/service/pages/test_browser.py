@@ -356,3 +356,27 @@ def test_no_page_has_a_serious_barrier(open_page: OpenPage, page_server: PageSer
             wide = tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             barriers += [(address, colours, width, "scrolls sideways", wide)] if wide > 0 else []
     assert not barriers
+
+
+def test_a_view_is_saved_and_subscribed_with_the_keyboard_on_a_phone(open_page: OpenPage) -> None:
+    """At 390 pixels filters are saved under a name and opened; a cause is subscribed, and the subscription ended."""
+    page = open_page("submitter")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/causes?q=killed")
+    page.locator(".views summary").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Killed <b>workers</b>")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/views?said=saved*")
+    page.click("text=Killed <b>workers</b>")
+    page.wait_for_url("**/causes?q=killed")
+    page.goto("/causes/data.worker-killed")
+    page.click("button:text-is('Subscribe')")
+    page.wait_for_url("**/causes/data.worker-killed?said=subscribed")
+    assert "webhook:team" in page.inner_text("section:has(#posts)")
+    page.click("section:has(#posts) button:text-is('End')")
+    page.wait_for_url("**/causes/data.worker-killed?said=unsubscribed")
+    page.goto("/views")
+    page.click("text=Delete")
+    page.wait_for_url("**/views?said=deleted")

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator
 
 from triage.render import causes as rendered
 from triage.render.table import iso
+from triage.service import view_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse
 from triage.service.dependencies import Curator, StoreDep, Submitter, Viewer
@@ -36,6 +37,8 @@ Limit = Annotated[int, Query(ge=1, le=500)]
 
 
 def cause_filter(
+    store: StoreDep,
+    user: Viewer,
     kind: Kind = None,
     domain: Text = None,
     host: Text = None,
@@ -43,11 +46,13 @@ def cause_filter(
     status: Status = None,
     assignee: Text = None,
     new: Annotated[
-        str | None, Query(max_length=40, description="first stored since: 7d, 12h or a date", examples=["7d"])
+        str | None, Query(max_length=40, description="first stored since: 7d, 12h, a date, or visit", examples=["7d"])
     ] = None,
 ) -> CauseFilter:
     """Return the filter of a request (a FastAPI dependency). Empty values, as forms send them, mean no filter."""
-    since = parse_time(new, time.time()) if new else None
+    since = None
+    if new:
+        since = view_queries.last_visit(store, user) if new == view_queries.VISIT else parse_time(new, time.time())
     return CauseFilter(kind, domain or None, host or None, q or None, status, assignee or None, since)
 
 

@@ -30,6 +30,7 @@ _FORM_SCHEMA = {
     "properties": {
         "file": {"type": "array", "items": _BINARY, "minItems": 1},
         "name": {"type": "string", "maxLength": 200, "description": "name of the job"},
+        "labels": {"type": "string", "maxLength": 1000, "description": "facts of the job, as team=vision,user=anna"},
     },
 }
 
@@ -105,10 +106,12 @@ def start(body: requests.IngestIn, state: StateDep, user: Submitter) -> JsonResp
     if bool(body.files) + bool(body.source) + bool(body.address) != 1:
         raise ServiceError(400, "send one of `files`, `source` and `address`")
     if body.address:
-        return _accepted(queue_address(state, user, body.address, body.name))
+        return _accepted(queue_address(state, user, body.address, body.name, body.labels))
     if body.source:
-        return _accepted(queue_source(state, user, body.source, body.job, body.name))
-    return _accepted(queue_files(state, user, [(item.sha256, item.name) for item in body.files], body.name))
+        return _accepted(queue_source(state, user, body.source, body.job, body.name, body.labels))
+    return _accepted(
+        queue_files(state, user, [(item.sha256, item.name) for item in body.files], body.name, body.labels)
+    )
 
 
 @router.get("/sources", response_model=schemas.SourceList)

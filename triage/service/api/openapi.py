@@ -29,6 +29,7 @@ TAGS = (
     ("ingest", "Send the files of a job, or name a job of a configured source, and follow the task."),
     ("incidents", "Lists, reports, evidence and feedback."),
     ("causes", "What ended jobs, with counts, days, times and hosts, and the work on it."),
+    ("views", "Saved filters of the lists, and subscriptions that post failures."),
     ("clusters", "Unknown failures, the decisions of curators, and the audit log."),
     ("catalog", "The signatures."),
     ("search", "Full-text search and statistics."),
@@ -134,6 +135,24 @@ _INCIDENT: dict[str, Any] = {
     "agree": 1,
     "wrong": 0,
     "has_time": True,
+}
+_VIEW: dict[str, Any] = {
+    "id": "v-7f3a9c001122",
+    "name": "Mine",
+    "page": "causes",
+    "query": {"assignee": "anna"},
+    "shared": False,
+    "address": "/causes?assignee=anna",
+    "actor": "anna",
+    "at": "2026-11-21T03:10:00Z",
+}
+_SUBSCRIPTION: dict[str, Any] = {
+    "id": "s-7f3a9c001122",
+    "owner": "anna",
+    "to": "slack:C0123ABCD",
+    "cause": "cuda.out-of-memory",
+    "filter": {},
+    "at": "2026-11-21T03:10:00Z",
 }
 _TASK: dict[str, Any] = {
     "id": "t-7f3a9c0011223344",
@@ -244,6 +263,11 @@ _EXAMPLES: dict[str, Any] = {
     "WorkEntries": {"entries": [17, 18]},
     "CommentRow": _COMMENT,
     "CommentList": {"comments": [_COMMENT]},
+    "ViewRow": _VIEW,
+    "ViewList": {"views": [_VIEW]},
+    "SubscriptionRow": _SUBSCRIPTION,
+    "SubscriptionList": {"targets": ["slack:C0123ABCD"], "subscriptions": [_SUBSCRIPTION]},
+    "Done": {"id": "s-7f3a9c001122"},
     "CauseList": {"total": 1, "causes": [_CAUSE]},
     "ClusterRow": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},
@@ -292,7 +316,7 @@ _EXAMPLES: dict[str, Any] = {
         "store_bytes": 1048576,
         "store_condition": "writable",
     },
-    "Me": {"name": "ci", "role": "submitter", "scopes": ["ingest", "read"], "how": "token"},
+    "Me": {"name": "ci", "role": "submitter", "scopes": ["ingest", "read"], "how": "token", "last_visit": None},
     "LimitsOut": {
         "upload_bytes": 2147483648,
         "upload_files": 100,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from triage.base.errors import TriageError
 from triage.render.table import iso
-from triage.service import incident_queries
+from triage.service import incident_queries, view_queries
 from triage.service.api import schemas
 from triage.service.api.responses import JsonResponse
 from triage.service.dependencies import CatalogDep, ServiceState, StateDep, StoreDep, Viewer
@@ -57,11 +57,11 @@ def status(state: StateDep, store: StoreDep, catalog: CatalogDep, _: Viewer) -> 
 
 
 @router.get("/me", response_model=schemas.Me)
-def me(user: Viewer) -> JsonResponse:
+def me(user: Viewer, store: StoreDep) -> JsonResponse:
     """Return who is signed in, and what they may do."""
-    return JsonResponse(
-        {"name": user.name, "role": user.role, "scopes": sorted(user.scopes), "how": user.sign_in_method}
-    )
+    visit = store.visits.last(user.name) if view_queries.is_remembered(user) else None
+    values = {"name": user.name, "role": user.role, "scopes": sorted(user.scopes), "how": user.sign_in_method}
+    return JsonResponse({**values, "last_visit": iso(visit)})
 
 
 @router.get("/limits", response_model=schemas.LimitsOut)

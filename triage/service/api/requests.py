@@ -32,7 +32,7 @@ class IngestFile(BaseModel):
 
 
 class IngestIn(BaseModel):
-    """Uploaded files, a job in a configured source, or a job at an address that the operator allows."""
+    """Uploaded files, a job in a configured source, or one at an allowed address. `labels`: facts as `team=vision`."""
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"source": "slurm", "job": "1234"}})
 
@@ -41,6 +41,7 @@ class IngestIn(BaseModel):
     job: str | None = Field(default=None, max_length=200)
     address: str | None = Field(default=None, max_length=2000)
     name: str | None = Field(default=None, max_length=200)
+    labels: list[Annotated[str, Field(max_length=260)]] = Field(default=[], max_length=50)
 
 
 class Alert(BaseModel):
@@ -110,6 +111,33 @@ class CommentIn(BaseModel):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"text": "node17 is drained"}})
 
     text: str = Field(min_length=1, max_length=4000)
+
+
+class ViewIn(BaseModel):
+    """Filters of a list, as the parameters of its address, under a name. `shared`: everybody sees the view."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"name": "Mine", "page": "causes", "query": {"assignee": "anna"}}},
+    )
+
+    name: str = Field(min_length=1, max_length=100)
+    page: Literal["causes", "incidents"]
+    query: dict[str, Annotated[str, Field(max_length=400)]] = Field(default={}, max_length=50)
+    shared: bool = False
+
+
+class SubscriptionIn(BaseModel):
+    """What to post to a target: the failures of a cause, of a saved view, or of filters of the lists."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"to": "slack:C0123ABCD", "cause": "cuda.out-of-memory"}}
+    )
+
+    to: str = Field(min_length=1, max_length=200)
+    cause: str | None = Field(default=None, max_length=200)
+    view: str | None = Field(default=None, max_length=40)
+    filter: dict[str, Annotated[str, Field(max_length=400)]] = Field(default={}, max_length=20)
 
 
 class NameIn(BaseModel):

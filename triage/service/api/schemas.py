@@ -116,6 +116,49 @@ class CauseList(BaseModel):
     causes: list[CauseRow]
 
 
+class ViewRow(BaseModel):
+    """A saved view; `address` is the list with its filters."""
+
+    id: str
+    name: str
+    page: Literal["causes", "incidents"]
+    query: dict[str, str]
+    shared: bool
+    address: str
+    actor: str
+    at: str
+
+
+class ViewList(BaseModel):
+    """The saved views that you see, by name."""
+
+    views: list[ViewRow]
+
+
+class SubscriptionRow(BaseModel):
+    """A subscription: failures of `cause`, or those that `filter` matches, are posted to `to`."""
+
+    id: str
+    owner: str
+    to: str
+    cause: str | None
+    filter: dict[str, str]
+    at: str
+
+
+class SubscriptionList(BaseModel):
+    """The subscriptions, and the targets that take some."""
+
+    targets: list[str]
+    subscriptions: list[SubscriptionRow]
+
+
+class Done(BaseModel):
+    """What the request ended or deleted."""
+
+    id: str
+
+
 class Report(Open):
     """`triage.diagnosis/2` (see docs/json.md) with the key `incident`."""
 
@@ -307,12 +350,13 @@ class Status(BaseModel):
 
 
 class Me(BaseModel):
-    """Who is signed in."""
+    """Who is signed in. `last_visit`: when their visit of the list of causes before this one ended."""
 
     name: str
     role: Literal["viewer", "submitter", "curator", "admin"]
     scopes: list[str]
     how: str
+    last_visit: str | None
 
 
 class LimitsOut(BaseModel):

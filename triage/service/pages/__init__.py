@@ -6,7 +6,18 @@ from collections.abc import Callable
 
 from fastapi import APIRouter, Request, Response
 
-from triage.service.pages import causes, clusters, incident, incidents, rendering, sign_in, signatures, status, upload
+from triage.service.pages import (
+    causes,
+    clusters,
+    incident,
+    incidents,
+    rendering,
+    sign_in,
+    signatures,
+    status,
+    upload,
+    views,
+)
 
 # `causes` comes first, because it answers `/`.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -17,6 +28,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     upload.router,
     signatures.router,
     status.router,
+    views.router,
     sign_in.router,
 )
 # (request, status, code, message, hint) -> the page for an error.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Form, Query, Request
@@ -11,13 +11,15 @@ from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from triage.base.errors import OptionError
+from triage.bots.subscribed import allowed_targets
 from triage.model.store import AuditEntry, Cause, Incident
+from triage.service import view_queries
 from triage.service.api.causes import FilterDep, OrderQuery, change_work
 from triage.service.api.requests import WorkIn
-from triage.service.dependencies import Curator, StoreDep, Submitter, Viewer
+from triage.service.dependencies import Curator, SettingsDep, StoreDep, Submitter, Viewer
 from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
+from triage.store.cause_details import TREND_DAYS
 from triage.store.cause_work import Comment
-from triage.store.causes import TREND_DAYS
 from triage.store.search import Filter
 
 router = APIRouter()
@@ -37,7 +39,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class CausesView:
-    """Some causes. `pictures` are the bars of each by its id; `older` is the offset of the next page, or None."""
+    """Some causes. `pictures` are the bars of each by its id; `older` is the offset of the next page, or None.
+
+    `views` are saved ones, `visit` is when the reader's visit before this one ended; None: nothing is remembered.
+    """
 
     causes: tuple[Cause, ...]
     total: int
@@ -45,6 +50,8 @@ class CausesView:
     orders: dict[str, str]
     older: int | None
     pictures: dict[str, tuple[Bar, ...]]
+    views: tuple[dict[str, Any], ...] = ()
+    visit: float | None = None
     statuses: tuple[str, ...] = SHOWN_STATUSES
 
 
@@ -58,6 +65,8 @@ class CauseView:
     pictures: tuple[Bar, ...]
     comments: tuple[Comment, ...]
     log: tuple[AuditEntry, ...]
+    subscriptions: tuple[dict[str, Any], ...]
+    targets: tuple[str, ...]
 
 
 @router.get("/")
@@ -70,7 +79,7 @@ def home(_: Viewer) -> Response:
 def list_causes(
     request: Request,
     store: StoreDep,
-    _: Viewer,
+    user: Viewer,
     query: FilterDep,
     order: OrderQuery = "week",
     offset: Annotated[int, Query(ge=0, le=1_000_000)] = 0,
@@ -79,7 +88,10 @@ def list_causes(
     page = store.causes.list_causes(query, order=order, limit=PAGE, offset=offset)
     older = offset + PAGE if offset + PAGE < page.total else None
     pictures = {cause.id: draw_trend(cause) for cause in page.causes}
-    return render_page(request, "causes.html", CausesView(page.causes, page.total, order, ORDERS, older, pictures))
+    visit = store.visits.record(user.name) if view_queries.is_remembered(user) else None
+    views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "causes")))
+    view = CausesView(page.causes, page.total, order, ORDERS, older, pictures, views, visit)
+    return render_page(request, "causes.html", view)
 
 
 @page_and_json(router, "/causes/{cause}")
@@ -87,6 +99,7 @@ def show_cause(
     request: Request,
     cause: str,
     store: StoreDep,
+    settings: SettingsDep,
     _: Viewer,
     after: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
@@ -101,6 +114,12 @@ def show_cause(
         draw_trend(summary),
         tuple(store.cause_work.list_comments(summary.id)),
         tuple(entry for entry in store.audit.list_entries(subject=summary.id) if entry.action == "work"),
+        tuple(
+            view_queries.subscription_as_dict(item)
+            for item in store.subscriptions.list_subscriptions()
+            if item.cause == summary.id
+        ),
+        allowed_targets(settings.routing),
     )
     return render_page(request, "cause.html", view)
 

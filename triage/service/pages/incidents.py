@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from triage.model.store import Incident
-from triage.service import incident_queries
+from triage.service import incident_queries, view_queries
 from triage.service.dependencies import CatalogDep, StoreDep, Viewer
 from triage.service.incident_queries import incident_filter
 from triage.service.pages.rendering import page_and_json, render_page
-from triage.store.search import Filter, StatsRow
+from triage.store.search import FACT, Filter, StatsRow
 
 router = APIRouter()
 FACET_TITLES = {"verdict": "Verdict", "domain": "Domain", "signature": "Cause", "cluster": "Cluster", "host": "Host"}
+
+FACT_ORDER = ("team", "user", "project", "partition", "cluster", "image", "torch")  # the others follow by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +40,14 @@ class IncidentsView:
     next: str | None
     facets: tuple[Facet, ...]
     limit: int
+    views: tuple[dict[str, Any], ...] = ()
 
 
 @page_and_json(router, "/incidents")
 def list_incidents(
     request: Request,
     store: StoreDep,
-    _: Viewer,
+    user: Viewer,
     query: Annotated[Filter, Depends(incident_filter)],
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
     after: Annotated[str | None, Query(max_length=100)] = None,
@@ -57,7 +60,14 @@ def list_incidents(
         for name, title in FACET_TITLES.items()
         if counts.get(name)
     )
-    return render_page(request, "incidents.html", IncidentsView(page.incidents, page.total, page.next, facets, limit))
+    chosen, facts = dict(query.facts), [name.removeprefix(FACT) for name in counts if name.startswith(FACT)]
+    names = sorted(facts, key=lambda name: (FACT_ORDER.index(name) if name in FACT_ORDER else len(FACT_ORDER), name))
+    facets += tuple(
+        Facet(FACT + name, name.capitalize(), chosen.get(name, ""), tuple(counts[FACT + name])) for name in names
+    )
+    views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "incidents")))
+    view = IncidentsView(page.incidents, page.total, page.next, facets, limit, views)
+    return render_page(request, "incidents.html", view)
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,10 @@ NOTICES: Mapping[str, str] = {
     "cancelled": "Task cancelled.",
     "worked": "Saved. The audit log has the change.",
     "commented": "Comment saved.",
+    "saved": "View saved.",
+    "deleted": "View deleted.",
+    "subscribed": "Subscribed: failures are posted from now on.",
+    "unsubscribed": "Subscription ended.",
 }
 PLACEHOLDER = lazy_re(r"\{([a-z]\w*)\}")
 # Address, name and access key of the main pages, in the order of the navigation bar.

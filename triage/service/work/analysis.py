@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, cast
 from triage import pipeline, sources
 from triage.base.errors import InputError
 from triage.base.options import Options, Progress
+from triage.evidence.job_facts import parse_labels
 from triage.evidence.redact import redact
 from triage.model import Diagnosis, Evidence
 from triage.render import environment
@@ -44,7 +45,8 @@ def analyse(
         report({"stage": progress.stage, "done": progress.done, "total": progress.total})
 
     is_remote = "address" in payload["place"]
-    options = Options(workers=settings.tasks.scan_threads, addresses=is_remote)
+    labels = parse_labels(payload.get("labels", ()))
+    options = Options(workers=settings.tasks.scan_threads, addresses=is_remote, labels=labels)
     if is_remote:
         restrict_addresses(settings)
     with open_job(root, payload["place"], settings, attempt) as (directory, paths):

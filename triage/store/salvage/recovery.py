@@ -23,6 +23,7 @@ from triage.store.sqlite import SqliteConnections
 TABLES = (
     *("setting", "incident", "report", *repair.DERIVED, "history", "feedback"),
     *("cluster", "cluster_key", "exemplar", "counter", "apart", "cause_work", "cause_comment", "audit"),
+    *("saved_view", "visit", "subscription"),
 )
 
 

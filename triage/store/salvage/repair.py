@@ -12,7 +12,7 @@ from triage.store.salvage.report import SalvageReport
 from triage.store.sqlite_text import SqliteText
 
 # Written from the diagnosis alone, which the report has, too.
-DERIVED = ("job", "attempt", "finding", "blamed_rank", "host", "warning", "redacted", "page")
+DERIVED = ("job", "attempt", "finding", "blamed_rank", "host", "fact", "warning", "redacted", "page")
 # Only the import of an audit entry drops this reference; the entry itself says what happened.
 _NOT_REMOVED = ("audit",)
 NAMED_INCIDENTS = 50
