@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
 
+from tests.local_cluster import Cluster, start_cluster
 from triage.base import forks
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
@@ -42,6 +44,13 @@ def pytest_unconfigure() -> None:
 def catalog() -> Catalog:
     """Return the shipped catalog."""
     return load((), strict=False)
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A Dask cluster of two processes of this machine."""
+    with start_cluster() as started:
+        yield started
 
 
 @pytest.fixture

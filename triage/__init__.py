@@ -16,6 +16,7 @@ import os
 TYPE_CHECKING = False  # what checkers take for typing.TYPE_CHECKING, without the time its import takes
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from concurrent.futures import Executor
     from typing import Any
 
     from triage.api import incident, search, signature, similar
@@ -55,15 +56,25 @@ def ingest(
     progress: Callable[[Progress], None] | None = None,
     *,
     store: str | os.PathLike[str] | None = None,
+    executor: Executor | None = None,
 ) -> Diagnosis:
     """Diagnose one job from the files, directories or archives it left behind.
 
-    Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. Raises `TriageError` when
-    the paths cannot be used at all; a damaged file inside a readable job is a warning of the diagnosis.
+    Several paths are one job. With `store`, the file of a store, the diagnosis is kept there. `executor` does the long
+    work elsewhere, like `Client.get_executor()` of Dask; its workers have triage and open the same paths. Raises
+    `TriageError` when the paths cannot be used at all; a damaged file inside a readable job is a warning of the
+    diagnosis.
     """
     from triage import pipeline
 
-    diagnosis = pipeline.ingest(_names(paths), options or pipeline.Options(), progress)
+    chosen = options or pipeline.Options()
+    if executor is not None:
+        from dataclasses import replace
+
+        from triage.base.executor_work import ExecutorWorkers
+
+        chosen = replace(chosen, cluster=ExecutorWorkers(executor))
+    diagnosis = pipeline.ingest(_names(paths), chosen, progress)
     if store is None:
         return diagnosis
     from triage import api

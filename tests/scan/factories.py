@@ -14,9 +14,10 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
+from triage.base import forks
 from triage.model.evidence import Source
 from triage.records import saved_cells
-from triage.scan import edges, interface, known_spans, lines, run, spans
+from triage.scan import edges, interface, known_spans, lines, one_span, run, spans
 from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
@@ -68,7 +69,7 @@ def small_limits(**more: int) -> Iterator[None]:
     """Use the constants of SMALL in every module that imports them by name."""
     values = {**SMALL, **more}
     with contextlib.ExitStack() as stack:
-        for module in (edges, interface, known_spans, lines, run, spans, saved_cells):
+        for module in (edges, interface, known_spans, lines, one_span, run, spans, saved_cells):
             for name, value in values.items():
                 if hasattr(module, name):
                     stack.enter_context(mock.patch.object(module, name, value))
@@ -136,9 +137,9 @@ def scan(
     windows: Sequence[str] = (),
     generic: frozenset[int] = frozenset(),
     key: Callable[[bytes], bytes] = writer,
-    fork: bool | None = False,
+    fork: bool = False,
 ) -> ScanOutcome:
-    """Run a scan; with `fork=None`, as `Scan` does by default."""
+    """Run a scan, by forked processes if it is large."""
     outcome = ScanOutcome([], [], 0, [])
 
     def advance(count: int) -> None:
@@ -152,7 +153,7 @@ def scan(
         windows=windows,
         generic=generic,
         engine=engine,
-        **({} if fork is None else {"fork": fork}),
+        **({"sharer": forks.LocalProcesses(workers)} if fork else {}),
         on_progress=advance,
         on_failure=lambda name, error: outcome.failures.append((name, error)),
     )

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from triage.base import forks
 from triage.base.content_digest import digest_bytes, digest_list
 from triage.model.evidence import Source
-from triage.scan import run as module
+from triage.scan import one_span, run as module
 from triage.scan.lines import HitGroup
 from triage.scan.run import Scan
 
@@ -280,7 +280,7 @@ def test_file_descriptor_0_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     closed: list[int] = []
     monkeypatch.setattr(os, "open", lambda *_: 0)
     monkeypatch.setattr(os, "close", closed.append)
-    files = module._OpenFile()
+    files = one_span.OneOpenFile()
     files.close()
     assert files.get("log") is files.get("log")
     files.close()
@@ -348,7 +348,6 @@ def test_large_jobs_are_scanned_by_processes(
         assert bool(forked) is has_forked
         forked.clear()
         scan([container], workers=2, fork=False)
-        scan([container], workers=2, fork=None)
         scan([container, stream_container(b"boom", name="packed")], workers=2, fork=True)
     assert forked == []
 
@@ -362,7 +361,8 @@ def test_a_sample_comes_from_all_over_a_large_job(
     (tmp_path / "b").write_bytes(b"abcdef")
     containers = [plain_container(str(tmp_path / name), name=name) for name in "ab"]
     gone = Container("gone", 16, Source("gone", "text", 16, str(tmp_path / "gone")))
-    for name, value in (("_MIN_BYTES_TO_FIT", 32 + more), ("_SAMPLES", 8), ("_SAMPLE_BYTES", 2)):
+    monkeypatch.setattr(one_span, "_SAMPLE_BYTES", 2)
+    for name, value in (("_MIN_BYTES_TO_FIT", 32 + more), ("_SAMPLES", 8)):
         monkeypatch.setattr(module, name, value)
     job = Scan(
         [],
@@ -372,7 +372,8 @@ def test_a_sample_comes_from_all_over_a_large_job(
         on_progress=lambda size: None,
         on_failure=lambda name, error: None,
     )
-    sample = job._read_sample(list(job._list_spans([*containers, stream_container(b"z" * 100), gone])))
+    spans = list(job._list_spans([*containers, stream_container(b"z" * 100), gone]))
+    sample = one_span.read_sample(job._choose_sample(spans))
     assert sample == (b"23\n67\nab\nef\n\n\n\n" if is_read else b"")
 
 
@@ -382,8 +383,8 @@ def test_a_process_sends_a_span_as_it_is(problem: OSError | None) -> None:
     group = HitGroup(2)
     for place in range(7):
         group.add(place, place + 1, (3, 4))
-    span = module._Span({((3, 4), b"\xff[r1]"): group}, 99, problem, "abc")
-    copy = module._decode_span(json.loads(json.dumps(module._encode_span(span))))
+    span = one_span.Span({((3, 4), b"\xff[r1]"): group}, 99, problem, "abc")
+    copy = one_span.decode_span(json.loads(json.dumps(one_span.encode_span(span))))
     assert (copy.sampled, copy.digest, repr(copy.problem)) == (99, "abc", repr(problem))
     [(kind, decoded)] = copy.groups.items()
     assert kind == ((3, 4), b"\xff[r1]")

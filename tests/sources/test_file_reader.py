@@ -35,7 +35,7 @@ def test_lines_are_those_an_editor_shows(
         paths = {str(place / f"f{number}"): data for number, data in enumerate(texts)}
         for path, data in paths.items():
             Path(path).write_bytes(data)
-        lines = find_line_numbers(dict.fromkeys(paths, offsets), processes)
+        lines = find_line_numbers(dict.fromkeys(paths, offsets), forks.LocalProcesses(processes))
         assert all(
             lines[path][offset] == 1 + data[:offset].count(b"\n") for path, data in paths.items() for offset in offsets
         )

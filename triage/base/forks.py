@@ -1,4 +1,7 @@
-"""Share long Python work among forked processes: they inherit all data, and send results back as JSON through pipes."""
+"""Share long work among forked processes, threads, or other machines (executor_work.py).
+
+Processes inherit all data, and send results back as JSON through pipes.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,110 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BufferedReader, BufferedWriter
-from typing import Any, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
+
+from triage.base.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 Work = Callable[[BufferedWriter], None]
+
+
+def _unchanged(result: Any) -> Any:
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteUnits:
+    """How another machine does the units of some work: `function(shared, units[n])` returns what `pack` would.
+
+    `function` is at the top of a module of triage; what it gets and returns can be carried by JSON. `sizes` are the
+    bytes that each unit reads: small units travel together.
+    """
+
+    function: Callable[[Any, Any], Any]
+    shared: Any
+    units: Sequence[Any]
+    sizes: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWork(Generic[T]):
+    """Work in `count` units that do not depend on each other: `do(number)` does one.
+
+    `pack` turns a result into what JSON can carry, `unpack` turns it back. `describe` tells how another machine does
+    the units. Threads need none of them.
+    """
+
+    do: Callable[[int], T]
+    count: int
+    pack: Callable[[T], Any] = _unchanged
+    unpack: Callable[[Any], T] = _unchanged
+    describe: Callable[[], RemoteUnits] | None = None
+
+
+class WorkSharer(Protocol):
+    """Who does the units of work: `LocalProcesses`, `LocalThreads`, or `ExecutorWorkers` of executor_work.py."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether other machines may do the units: then each is described, and a small amount of work counts too."""
+
+    def map(self, work: SharedWork[T]) -> Iterator[T]:
+        """Yield the results of all units in their order, whoever did them."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalProcesses:
+    """Forked processes of this machine; they inherit all data. One process is this one."""
+
+    processes: int = 1
+    is_remote = False
+
+    def map(self, work: SharedWork[T]) -> Iterator[T]:
+        """Yield the results in order; this process does what a child leaves undone."""
+        return map_forked(work.do, work.count, self.processes, work.pack, work.unpack)
+
+
+class LocalThreads:
+    """Threads of this process, one of which is the caller's. What they do must allow it."""
+
+    is_remote = False
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+
+    def map(self, work: SharedWork[T]) -> Iterator[T]:
+        """Yield the results in order, once all are there. Raises the first error."""
+        numbers = iter(range(work.count))
+        results: dict[int, T] = {}
+        errors: list[BaseException] = []
+        lock = threading.Lock()
+
+        def run() -> None:
+            try:
+                while not errors:
+                    with lock:
+                        number = next(numbers, None)
+                    if number is None:
+                        break
+                    results[number] = work.do(number)
+            except BaseException as error:  # an error of a thread must not be lost; it is raised again below
+                errors.append(error)
+
+        others = [threading.Thread(target=run, daemon=True) for _ in range(self._threads - 1)]
+        for thread in others:
+            thread.start()
+        run()
+        for thread in others:
+            thread.join()
+        if errors:
+            raise errors[0]
+        for number in range(work.count):
+            yield results.pop(number)
 
 
 def map_forked(
@@ -35,11 +134,11 @@ def map_forked(
     with forked(works) as pipes:
         for number in range(count):
             line = pipes[number % children].readline()
-            yield unpack(_load(line)) if line.endswith(b"\n") else work(number)
+            yield unpack(load_shared_texts(line)) if line.endswith(b"\n") else work(number)
 
 
-def _load(line: bytes) -> Any:
-    """Return what a line of JSON holds. Equal strings are one object: facts of a file repeat their texts and names."""
+def load_shared_texts(line: bytes) -> Any:
+    """Return what JSON holds. Equal strings are one object: facts of a file repeat their texts and names."""
     shared: dict[str, str] = {}
 
     def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

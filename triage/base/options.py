@@ -10,6 +10,7 @@ from pathlib import Path
 
 from triage.base.addresses import READERS, is_address
 from triage.base.errors import OptionError
+from triage.base.forks import LocalProcesses, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 
 ENGINES = ("auto", "hyperscan", "re2")
@@ -25,6 +26,7 @@ class Options:
     addresses of object stores and servers; the caller has checked them.
     `labels` are facts of the job that the user gave: name to values.
     `reuse`: read only what is new in files that an earlier run has read, see pipeline/earlier_readings.py.
+    `cluster` does the long work on other machines, such as the workers of Dask; they open the same paths and addresses.
     """
 
     catalogs: tuple[Path, ...] = ()
@@ -36,6 +38,7 @@ class Options:
     addresses: bool = False
     reuse: bool = False
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cluster: WorkSharer | None = None
 
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
@@ -54,6 +57,11 @@ class Options:
     def processes(self) -> int:
         """Return how many processes may share long work."""
         return self.cores if self.fork else 1
+
+    @property
+    def sharer(self) -> WorkSharer:
+        """Return who shares long work."""
+        return self.cluster or LocalProcesses(self.processes)
 
 
 @dataclass(frozen=True, slots=True)

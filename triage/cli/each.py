@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,10 +14,11 @@ import typer
 import triage
 from triage.base.addresses import displayed_address
 from triage.base.errors import NotFoundError, OptionError, StoreError
+from triage.base.executor_work import ExecutorWorkers
 from triage.base.options import Options
 from triage.cli import each_state, progress, streams, values
-from triage.pipeline.job_listing import JobPath
-from triage.pipeline.many_jobs import JobResult, diagnose_jobs, list_jobs_apart
+from triage.pipeline.job_listing import JobPath, list_jobs
+from triage.pipeline.many_jobs import JobResult, diagnose_jobs, diagnose_jobs_remotely, list_jobs_apart
 from triage.render import job_rows
 
 Row = dict[str, Any]
@@ -41,6 +43,7 @@ class EachRequest:
     color: str
     width: int | None
     notify: bool
+    dask: str | None = None
 
 
 def ingest_each(request: EachRequest) -> None:
@@ -50,8 +53,9 @@ def ingest_each(request: EachRequest) -> None:
     if request.notify:
         raise OptionError("--each does not notify", hint="leave --notify out, or ingest the jobs one by one")
     rows: list[Row] = []
-    for root in request.paths:
-        rows.extend(_rows_below(root, request))
+    with _open_workers(request.dask) as workers:
+        for root in request.paths:
+            rows.extend(_rows_below(root, request, workers))
     if not rows:
         raise OptionError(
             "no job is there: neither a directory nor an archive",
@@ -68,18 +72,32 @@ def ingest_each(request: EachRequest) -> None:
         raise typer.Exit(1)
 
 
-def _rows_below(root: str, request: EachRequest) -> Iterator[Row]:
-    listing = list_jobs_apart(root)
+@contextlib.contextmanager
+def _open_workers(dask: str | None) -> Iterator[ExecutorWorkers | None]:
+    if dask is None:
+        yield None
+        return
+    from triage.base.dask_cluster import dask_workers
+
+    with dask_workers(dask, patience=None) as workers:
+        yield workers
+
+
+def _rows_below(root: str, request: EachRequest, workers: ExecutorWorkers | None) -> Iterator[Row]:
+    listing = list_jobs_apart(root) if workers is None else list_jobs(root)
     if listing.others:
         names = ", ".join(listing.others[:3]) + (" …" if len(listing.others) > 3 else "")
         streams.write_stderr(f"triage: skipped in {displayed_address(root)}, because they belong to no job: {names}\n")
     state = request.state or each_state.default_path(root)
     known = {} if request.is_fresh else _known_rows(state, request)
     fingerprints = {name: row["fingerprint"] for name, row in known.items()}
-    processes = request.options.cores
     own = dataclasses.replace(request.options, workers=1)
+    if workers is None:
+        results = diagnose_jobs(listing.jobs, own, fingerprints, request.options.cores)
+    else:
+        results = diagnose_jobs_remotely(listing.jobs, own, fingerprints, workers)
     with progress.counter(request.quiet, "job") as count:
-        for number, result in enumerate(diagnose_jobs(listing.jobs, own, fingerprints, processes)):
+        for number, result in enumerate(results):
             if count is not None:
                 count(number, len(listing.jobs))
             yield _finish(result, state, known, request)

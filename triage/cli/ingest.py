@@ -32,6 +32,7 @@ def ingest(
     each: options.Each = False,
     again: options.Again = False,
     state: options.EachState = None,
+    dask: options.Dask = None,
 ) -> None:
     """Find where a job began to fail, what the failure is and what to do.
 
@@ -49,6 +50,7 @@ def ingest(
       triage ingest job_logs/ --fail-on unknown || notify-the-team
       triage ingest s3://bucket/jobs/1234/
       triage ingest --each /shared/jobs/ --format json
+      triage ingest s3://bucket/jobs/1234/ --dask tcp://scheduler:8786
 
     Exit status: 0 success, whatever was found; 1 found what --fail-on asks for; 2 unusable input or options.
     """
@@ -58,16 +60,9 @@ def ingest(
     if each:
         from triage.cli.each import EachRequest, ingest_each
 
-        wanted = (
-            paths,
-            build_options(catalog, workers, chunk_size, exact, label),
-            format,
-            output,
-            fail_on,
-            store,
-            not no_store,
-        )
-        ingest_each(EachRequest(*wanted, state, again, quiet, color, width, notify))
+        chosen = build_options(catalog, workers, chunk_size, exact, label)
+        wanted = (paths, chosen, format, output, fail_on, store, not no_store)
+        ingest_each(EachRequest(*wanted, state, again, quiet, color, width, notify, dask))
         return
     status = ingest_job(**{name: value for name, value in arguments.items() if name not in _ONLY_EACH})
     if status:

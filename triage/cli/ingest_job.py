@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ def ingest_job(
     notify: bool = False,
     label: Sequence[str] | None = None,
     verbose: bool = False,
+    dask: str | None = None,
 ) -> int:
     """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
     import gc
@@ -44,10 +46,30 @@ def ingest_job(
     pipeline_options = build_options(catalog, workers, chunk_size, exact, label)
     from triage.render import render
 
-    diagnosis, recurrence = diagnose(paths, pipeline_options, store, no_store=no_store, notify=notify, quiet=quiet)
+    with _with_cluster(pipeline_options, dask) as chosen:
+        diagnosis, recurrence = diagnose(paths, chosen, store, no_store=no_store, notify=notify, quiet=quiet)
     style = streams.text_style(width, color, output)
     text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
     return write_report(diagnosis, text, format, output, link, fail_on)
+
+
+@contextmanager
+def _with_cluster(options: Options, dask: str | None) -> Iterator[Options]:
+    """Give the options with the workers of a Dask cluster; say at the end what they could not do."""
+    if dask is None:
+        yield options
+        return
+    from dataclasses import replace
+
+    from triage.base.dask_cluster import dask_workers
+
+    with dask_workers(dask) as workers:
+        yield replace(options, cluster=workers)
+    if workers.redone:
+        streams.write_stderr(
+            f"triage: {workers.redone} of {workers.done} parts of the work were done here, because workers could not "
+            f"({workers.reason}); workers must open the same paths, with credentials of their own\n"
+        )
 
 
 def diagnose(

@@ -136,6 +136,15 @@ EachState = Annotated[
     Path | None,
     typer.Option("--state", metavar="FILE", help="With --each: where finished jobs are noted.", show_default=False),
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(
+        "--dask",
+        metavar="ADDRESS",
+        help="Let a Dask cluster do the work: the address of its scheduler, or its scheduler file.",
+        show_default=False,
+    ),
+]
 Notify = Annotated[bool, typer.Option("--notify", help="Notify the routes of the settings.")]
 Labels = Annotated[
     list[str] | None,

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from triage import evidence
-from triage.base.forks import map_forked
+from triage.base.forks import LocalProcesses, RemoteUnits, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
@@ -142,7 +142,7 @@ def extract_job(
     read_of: Callable[[Source, ScanResult], Read],
     artifacts: Sequence[Evidence] = (),
     contexts: Mapping[str, SourceContext] = MappingProxyType({}),
-    processes: int = 1,
+    sharer: WorkSharer = LocalProcesses(),
     advance: Callable[[int], None] = lambda size: None,
     paths: Sequence[str] = (),
     earlier: EarlierExtractions[ExtractedSource] | None = None,
@@ -165,8 +165,15 @@ def extract_job(
         return extract_source(source, scan, literals, read_of(source, scan), context, small=small)
 
     def extract(numbers: Sequence[int]) -> Iterator[ExtractedSource]:
-        children = processes if sum(_FILE + len(scanned[number][1].hits) for number in numbers) > _WORTH_FORKING else 1
-        return map_forked(lambda index: read(numbers[index]), len(numbers), children, pack, unpack)
+        is_much = sharer.is_remote or sum(_FILE + len(scanned[number][1].hits) for number in numbers) > _WORTH_FORKING
+
+        def describe() -> RemoteUnits:
+            from triage.evidence.remote_extraction import describe_extraction
+
+            return describe_extraction([scanned[number] for number in numbers], literals, year, root, small=small)
+
+        work = SharedWork(lambda index: read(numbers[index]), len(numbers), pack, unpack, describe)
+        return (sharer if is_much else LocalProcesses()).map(work)
 
     sources = with_earlier(earlier, [source for source, _ in scanned], (year, root, small), extract)
     for (source, scan), extracted in zip(scanned, sources, strict=True):

@@ -1,8 +1,12 @@
-"""Diagnose many jobs, each in a process of its own: what one of them does to its process does not reach the others."""
+"""Diagnose many jobs, each in a process of its own, or as one task of a cluster.
+
+What one of them does to its process does not reach the others.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +18,7 @@ from typing import Any
 import triage
 from triage.base import forks
 from triage.base.errors import InputError, TriageError
+from triage.base.executor_work import ExecutorWorkers, check_version
 from triage.base.options import Options
 from triage.model import Diagnosis
 from triage.pipeline.job_listing import JobListing, JobPath, fingerprint, list_jobs
@@ -87,6 +92,30 @@ def diagnose_jobs(
             yield results.pop(number)
 
 
+def diagnose_jobs_remotely(
+    jobs: Sequence[JobPath], options: Options, known: Mapping[str, str], workers: ExecutorWorkers
+) -> Iterator[JobResult]:
+    """Yield the result of each job, in their order; each is one task of a cluster, whose workers open the same paths.
+
+    A job whose workers were lost again and again is an error; this process does not read it. `known` is that of
+    `diagnose_jobs`.
+    """
+    wanted = json.dumps([list(map(str, options.catalogs)), options.chunk_bytes, options.addresses, options.reuse])
+    calls = (
+        functools.partial(_diagnose_on_worker, triage.__version__, wanted, job.name, job.path, known.get(job.name, ""))
+        for job in jobs
+    )
+    for job, answer in zip(jobs, workers.call_in_order(calls), strict=True):
+        yield _result(job, b"" if isinstance(answer, BaseException) else answer)
+
+
+def _diagnose_on_worker(version: str, options: str, name: str, path: str, known: str) -> bytes:
+    check_version(version)
+    catalogs, chunk_bytes, addresses, reuse = json.loads(options)
+    own = Options(tuple(map(Path, catalogs)), 1, chunk_bytes, addresses=addresses, reuse=reuse)
+    return _answer(lambda: _diagnose(JobPath(name, path), own, known))
+
+
 def _start(
     everything: ExitStack, job: JobPath, options: Options, known: str
 ) -> tuple[BufferedReader, ExitStack, list[bytes]]:
@@ -126,6 +155,11 @@ def _diagnose(job: JobPath, options: Options, known: str) -> tuple[str, Any]:
 
 def _send(pipe: BufferedWriter, work: Callable[[], Any]) -> None:
     """Write the result of the work, or why there is none."""
+    pipe.write(_answer(work))
+
+
+def _answer(work: Callable[[], Any]) -> bytes:
+    """Return the result of the work, or why there is none, as a line of JSON."""
     try:
         answer: dict[str, Any] = {"result": work()}
     except TriageError as error:
@@ -134,7 +168,7 @@ def _send(pipe: BufferedWriter, work: Callable[[], Any]) -> None:
         answer = {"error": "not enough memory", "hint": _DIED_HINT}
     except Exception as error:  # one damaged job must not stop the others
         answer = {"error": f"unexpected {type(error).__name__}", "hint": "This is a bug: report it with the file."}
-    pipe.write(json.dumps(answer).encode() + b"\n")
+    return json.dumps(answer).encode() + b"\n"
 
 
 def _decode(data: bytes) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from triage import evidence
 from triage.base.options import Options, Report, advance
@@ -32,7 +33,8 @@ def scan_texts(
         windows=catalog.windows,
         generic=frozenset(range(len(evidence.TRIGGERS))),
         engine=options.engine,
-        fork=options.fork,
+        sharer=options.sharer if options.fork or options.cluster else None,
+        scan_remotely=scan_on_worker,
         cache=choose_directory(),
         find_known=readings.find_spans,
         on_progress=advance(progress, sum(file.size for file in intake.files)),
@@ -41,3 +43,10 @@ def scan_texts(
     scanned, _ = scan.run(intake.containers())
     readings.add_spans(scan.file_spans())
     return scanned
+
+
+def scan_on_worker(shared: Any, unit: Any) -> Any:
+    """Scan one span on a worker of a cluster. Raises OSError if it cannot be read there to its end."""
+    from triage.scan import remote_spans
+
+    return remote_spans.scan_unit(shared, unit, writer_key, choose_directory())

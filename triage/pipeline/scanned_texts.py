@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from triage import sources
+from triage.base.forks import LocalProcesses, WorkSharer
 from triage.evidence.extraction import ExtractedJob, source_text
 from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
 from triage.records.activity import Activity
@@ -25,11 +26,11 @@ class ScannedTexts:
     def __init__(
         self,
         scanned: Sequence[tuple[Source, ScanResult]],
-        processes: int = 1,
+        sharer: WorkSharer = LocalProcesses(),
         find_lines: Callable[[str | None], Mapping[int, int]] = lambda path: {},
     ) -> None:
         """`find_lines` returns the lines of some offsets in the file at a path that are known from an earlier run."""
-        self._processes = processes
+        self._sharer = sharer
         self._by_name = {source.name: (source, scan) for source, scan in scanned}
         self._windows: dict[str, SavedCells] = {}
         self._lines: dict[tuple[str, int], int] = {
@@ -112,7 +113,7 @@ class ScannedTexts:
                     offset for offset in offsets if (fact.source, offset) not in self._lines
                 )
         paths = {name: source.path for name in wanted if (source := self._by_name[name][0]).path is not None}
-        plain = sources.find_line_numbers({path: wanted[name] for name, path in paths.items()}, self._processes)
+        plain = sources.find_line_numbers({path: wanted[name] for name, path in paths.items()}, self._sharer)
         for name, offsets in wanted.items():
             source, scan = self._by_name[name]
             window = None if source.path is not None else self._window(name, scan)

@@ -44,11 +44,11 @@ def analyse(
     paths: Sequence[str], options: Options, intake: Intake, job: ScannedJob, progress: Report | None = None
 ) -> AnalysedJob:
     """Extract the evidence of a scanned job, compare its ranks and diagnose it."""
-    texts = ScannedTexts(job.scanned, options.processes, job.readings.find_lines)
+    texts = ScannedTexts(job.scanned, options.sharer, job.readings.find_lines)
     done = advance(progress, sum(scan.size for _, scan in job.scanned), "read")
     dumps = artifacts.read_artifacts(intake.artifacts)
     extracted = extract_job(
-        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.processes, done, paths,
+        job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.sharer, done, paths,
         earlier=job.readings,
     )  # fmt: skip
     facts = [*dumps.evidence, *extracted.facts]

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
 from typing import Any, TypeVar
 
 from triage.base.addresses import READERS
@@ -52,6 +52,16 @@ class RemoteSession:
             return self._objects[address]
         except KeyError:
             raise FileNotFoundError(errno.ENOENT, "it is not in the listing") from None
+
+    def describe_object(self, address: str) -> list[Any]:
+        """Return a listed object as JSON can carry it to another machine, which reads it with its own credentials."""
+        return list(astuple(self._objects[address]))
+
+    def accept_object(self, described: list[Any]) -> str:
+        """Remember an object that another machine has listed; return its address."""
+        item = RemoteObject(*described)
+        self._objects[item.address] = item
+        return item.address
 
     def find_changed(self, addresses: Iterable[str]) -> dict[str, str]:
         """Return what happened to those objects that are not as they were listed; each root is listed once more."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import bisect
 import contextlib
-import errno
 import functools
 import itertools
 import threading
@@ -18,16 +17,17 @@ from typing import Any, BinaryIO, Protocol
 
 from triage.base.addresses import is_address
 from triage.base.content_digest import digest_list
-from triage.base.forks import map_forked
+from triage.base.forks import LocalThreads, RemoteUnits, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
 from triage.scan.edges import EdgeReader, Edges, FileEdges, HeldEdges, read_edges
-from triage.scan.interface import SPAN, ScanResult, WriterKey
+from triage.scan.interface import SPAN, LiteralMatcher, ScanResult, WriterKey
 from triage.scan.known_spans import FileSpans, FindKnownSpans, KnownSpans, count_complete_spans, divide_spans
-from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
+from triage.scan.lines import merge_spans
 from triage.scan.literal_matcher import build
-from triage.scan.spans import SpanReader, cells_near
-from triage.sources.opened_file import OpenedFile, open_file
+from triage.scan.one_span import OneOpenFile, Span, decode_span, encode_span, read_sample, scan_span
+from triage.scan.spans import SpanReader
+from triage.sources.opened_file import describe_file, open_file
 
 
 class Container(Protocol):
@@ -49,19 +49,6 @@ class Container(Protocol):
         """Yield its sources; the stream of one that is not to be scanned is None."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """The hits of the lines that start in one span of a plain file, and the error that ended it early.
-
-    `digest` is that of the bytes of the span; it is empty if none could be read.
-    """
-
-    groups: HitGroups
-    sampled: int = 0
-    problem: OSError | None = None
-    digest: str = ""
-
-
 @dataclass
 class _PlainFile:
     """A file that is read by its path: what is known of its first spans, and the spans that are scanned now."""
@@ -69,7 +56,7 @@ class _PlainFile:
     source: Source
     size: int
     known: FileSpans | None
-    spans: dict[int, _Span] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
 
     @property
     def parts(self) -> list[KnownSpans]:
@@ -84,8 +71,9 @@ _MIN_BYTES_TO_FIT = 1 << 26
 # From so many bytes on, starting processes pays.
 _MIN_BYTES_TO_FORK = 1 << 26
 _SAMPLES = 32
-_SAMPLE_BYTES = 1 << 14
 
+ScanRemotely = Callable[[Any, Any], Any]
+"""Scans one span on another machine, as `remote_spans.scan_unit` does."""
 OnProgress = Callable[[int], None]
 OnFailure = Callable[[str, OSError], None]
 
@@ -93,11 +81,11 @@ OnFailure = Callable[[str, OSError], None]
 class Scan:
     """One scan: tasks are given to processes or threads, and results are sorted by name.
 
-    `fork`: the program has no other threads, so processes may be forked when there is much to read. `generic` are the
-    numbers of the literals that are not specific to a signature. `cache` is the directory of compiled databases.
-    `find_known` returns what an earlier scan found in a plain file, with the same literals; only the other spans are
-    read. `on_progress` is called with the number of bytes that were read, `on_failure` with the name and the error of
-    a source that could not be read.
+    `sharer`: who scans plain files instead of threads where there is much to read; other machines call
+    `scan_remotely`. `generic` are the numbers of the literals that are not specific to a signature. `cache` is the
+    directory of compiled databases. `find_known` returns what an earlier scan found in a plain file, with the same
+    literals; only the other spans are read. `on_progress` is called with the number of bytes that were read,
+    `on_failure` with the name and the error of a source that could not be read.
     """
 
     def __init__(
@@ -110,7 +98,8 @@ class Scan:
         windows: Sequence[str] = (),
         generic: frozenset[int] = frozenset(),
         engine: str = "auto",
-        fork: bool = False,
+        sharer: WorkSharer | None = None,
+        scan_remotely: ScanRemotely | None = None,
         cache: Path | None = None,
         find_known: FindKnownSpans = lambda path, size: None,
         on_progress: OnProgress,
@@ -123,31 +112,28 @@ class Scan:
         self.writer = writer
         self.workers = workers
         self.chunk_bytes = chunk_bytes
-        self.fork = fork
+        self.sharer = sharer
         self.cache = cache
+        self._scan_remotely = scan_remotely
         self._find_known = find_known
         self._on_progress = on_progress
         self._on_failure = on_failure
-        self._lock = threading.Lock()
         self._plain: dict[str, _PlainFile] = {}
         self._streams: dict[str, tuple[Source, ScanResult]] = {}
         self._others: list[Source] = []
-        self._errors: list[BaseException] = []
+        self._sample_places: list[tuple[str, int]] = []
+        self._made_matcher: LiteralMatcher | None = None
         self._edge_reader = EdgeReader()
 
     def run(self, containers: Sequence[Container]) -> tuple[list[tuple[Source, ScanResult]], list[Source]]:
         """Scan everything; return the scanned texts and the sources that are not text, each sorted by name."""
         packed = [container for container in containers if container.plain is None]
         spans = list(self._list_spans(containers))
-        if packed or spans:
-            sample = self._read_sample(spans)
-            self._matcher = build(self.literals, self.engine, self.windows, sample, self.cache)
-            if sample:
-                self._matcher.prepare(sample)
-        if self.fork and not packed and sum(self._span_bytes(*span) for span in spans) >= _MIN_BYTES_TO_FORK:
-            self._scan_with_processes(spans)
-        elif packed or spans:
-            self._scan_with_threads(sorted(packed, key=lambda container: (-container.size, container.name)), spans)
+        self._sample_places = self._choose_sample(spans)
+        if self._is_shared(packed, spans):
+            self._share(spans)
+            spans = []
+        self._scan_with_threads(sorted(packed, key=lambda container: (-container.size, container.name)), spans)
         scanned = [self._streams[name] for name in self._streams] + [
             self._assemble(name, plain) for name, plain in self._plain.items()
         ]
@@ -163,67 +149,81 @@ class Scan:
                 self._on_progress(min(first * SPAN, container.size))
                 yield from ((container.name, number) for number in range(first, max(1, -(-container.size // SPAN))))
 
-    def _scan_with_processes(self, spans: Sequence[tuple[str, int]]) -> None:
+    def _is_shared(self, packed: Sequence[Container], spans: Sequence[tuple[str, int]]) -> bool:
+        """Whether plain files are scanned by `sharer`: always on other machines, else where processes pay."""
+        if self.sharer is None or self.sharer.is_remote:
+            return bool(self.sharer and spans)
+        return not packed and sum(self._span_bytes(*span) for span in spans) >= _MIN_BYTES_TO_FORK
+
+    def _share(self, spans: Sequence[tuple[str, int]]) -> None:
+        assert self.sharer is not None
         reader = functools.cache(self._reader)  # each process makes its own at its first task
-        with contextlib.closing(_OpenFile()) as files:
-            spans_read = map_forked(
+        if not self.sharer.is_remote:
+            self._matcher()  # processes inherit it
+        with contextlib.closing(OneOpenFile()) as files:
+            work = SharedWork(
                 lambda task: self._scan_span(reader(), files, *spans[task]),
                 len(spans),
-                self.workers,
-                _encode_span,
-                _decode_span,
+                encode_span,
+                decode_span,
+                lambda: self._describe(spans),
             )
-            for (name, number), span in zip(spans, spans_read, strict=True):
+            for (name, number), span in zip(spans, self.sharer.map(work), strict=True):
                 self._store_span(name, number, span)
+
+    def _describe(self, spans: Sequence[tuple[str, int]]) -> RemoteUnits:
+        """Return how another machine scans these spans. It reads the sample itself."""
+        assert self._scan_remotely is not None
+        files = functools.cache(lambda name: describe_file(self._plain[name].source.path or ""))
+        shared = {
+            "literals": self.literals,
+            "windows": self.windows,
+            "generic": sorted(self.generic),
+            "engine": self.engine,
+            "chunk_bytes": self.chunk_bytes,
+            "sample": [[describe_file(path), offset] for path, offset in self._sample_places],
+        }
+        units = [[files(name), number, self._plain[name].size] for name, number in spans]
+        return RemoteUnits(self._scan_remotely, shared, units, [self._span_bytes(*span) for span in spans])
 
     def _scan_with_threads(self, packed: Sequence[Container], spans: Sequence[tuple[str, int]]) -> None:
         """Scan the streams first, largest first, since they cannot be divided; then the spans of plain files."""
-        tasks: Iterator[Container | tuple[str, int]] = iter([*packed, *spans])
-        threads = [
-            threading.Thread(target=self._run_worker, args=(tasks,), daemon=True) for _ in range(self.workers - 1)
-        ]
-        for thread in threads:
-            thread.start()
-        self._run_worker(tasks)
-        for thread in threads:
-            thread.join()
-        if self._errors:
-            raise self._errors[0]
+        tasks: list[Container | tuple[str, int]] = [*packed, *spans]
+        if not tasks:
+            return
+        self._matcher()
+        own = threading.local()
+        with contextlib.ExitStack() as opened:
 
-    def _run_worker(self, tasks: Iterator[Container | tuple[str, int]]) -> None:
-        try:
-            reader = self._reader()
-            with contextlib.closing(_OpenFile()) as files:
-                while not self._errors:
-                    with self._lock:
-                        task = next(tasks, None)
-                    if task is None:
-                        break
-                    if isinstance(task, tuple):
-                        self._store_span(*task, self._scan_span(reader, files, *task))
-                    else:
-                        self._scan_streams(reader, task)
-        except BaseException as error:  # errors of a thread must not be lost; `run` raises it again
-            self._errors.append(error)
+            def scan(number: int) -> None:
+                if not hasattr(own, "reader"):
+                    own.reader, own.files = self._reader(), opened.enter_context(contextlib.closing(OneOpenFile()))
+                task = tasks[number]
+                if isinstance(task, tuple):
+                    self._store_span(*task, self._scan_span(own.reader, own.files, *task))
+                else:
+                    self._scan_streams(own.reader, task)
+
+            for _ in LocalThreads(self.workers).map(SharedWork(scan, len(tasks))):
+                pass
 
     def _reader(self) -> SpanReader:
-        return SpanReader(self._matcher.for_thread(), self.writer, self.chunk_bytes, self.generic)
+        return SpanReader(self._matcher().for_thread(), self.writer, self.chunk_bytes, self.generic)
 
-    def _scan_span(self, reader: SpanReader, files: _OpenFile, name: str, number: int) -> _Span:
-        plain, collector, digest = self._plain[name], None, ""
-        try:
-            file = files.get(plain.source.path or "")
-            collector, digest = reader.scan_span(file, number * SPAN, plain.size)
-            file.forget(
-                number * SPAN, min((number + 1) * SPAN, plain.size), functools.partial(cells_near, collector.groups)
-            )
-            if file.size() < plain.size:
-                raise OSError(errno.ENODATA, "it became shorter while it was read")
-        except OSError as problem:
-            return _Span(collector.groups, collector.sampled, problem, digest) if collector else _Span({}, 0, problem)
-        return _Span(collector.groups, collector.sampled, None, digest)
+    def _matcher(self) -> LiteralMatcher:
+        """Return the matcher, made at its first use: before there are threads, except where workers were lost."""
+        if self._made_matcher is None:
+            sample = read_sample(self._sample_places)
+            self._made_matcher = build(self.literals, self.engine, self.windows, sample, self.cache)
+            if sample:
+                self._made_matcher.prepare(sample)
+        return self._made_matcher
 
-    def _store_span(self, name: str, number: int, span: _Span) -> None:
+    def _scan_span(self, reader: SpanReader, files: OneOpenFile, name: str, number: int) -> Span:
+        plain = self._plain[name]
+        return scan_span(reader, files, plain.source.path or "", number, plain.size)
+
+    def _store_span(self, name: str, number: int, span: Span) -> None:
         plain = self._plain[name]
         plain.spans[number] = span
         if span.problem is not None:
@@ -233,23 +233,23 @@ class Scan:
     def _span_bytes(self, name: str, number: int) -> int:
         return min(SPAN, self._plain[name].size - number * SPAN)
 
-    def _read_sample(self, spans: Sequence[tuple[str, int]]) -> bytes:
-        """Read bytes from all over these spans, if fitted windows pay for them; only the speed depends on it."""
+    def _choose_sample(self, spans: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+        """Return (path, offset) of bytes from all over these spans, if fitted windows pay for them."""
         ends = list(itertools.accumulate(self._span_bytes(*span) for span in spans))
         if not ends or ends[-1] < max(1, _MIN_BYTES_TO_FIT):
-            return b""
-        parts = []
+            return []
+        places = []
         for number in range(_SAMPLES):
             place = ends[-1] * (2 * number + 1) // (2 * _SAMPLES)
             index = bisect.bisect_right(ends, place)
             name, span = spans[index]
             start = ends[index] - self._span_bytes(name, span)
-            parts.append(_read_piece(self._plain[name].source.path or "", span * SPAN + place - start))
-        return b"\n".join(parts)
+            places.append((self._plain[name].source.path or "", span * SPAN + place - start))
+        return places
 
     def file_spans(self) -> Iterator[tuple[str, int, FileSpans]]:
         """Yield path, size and spans of each plain file of which spans were read, without any error, by `run`."""
-        with contextlib.closing(_OpenFile()) as files:
+        with contextlib.closing(OneOpenFile()) as files:
             for plain in self._plain.values():
                 path = plain.source.path or ""
                 if not plain.spans or any(span.problem for span in plain.spans.values()):
@@ -291,42 +291,3 @@ class Scan:
             return read_edges(path, size)
         open_file(path).close()  # whether it can be read is known now
         return FileEdges(path, size, self._edge_reader)
-
-
-def _encode_span(span: _Span) -> list[Any]:
-    """Return a span in a form that JSON can carry."""
-    problem = span.problem and [span.problem.errno, span.problem.strerror]
-    return [groups_to_rows(span.groups), span.sampled, problem, span.digest]
-
-
-def _decode_span(packed: list[Any]) -> _Span:
-    groups, sampled, problem, digest = packed
-    return _Span(groups_from_rows(groups), sampled, problem and OSError(*problem), digest)
-
-
-def _read_piece(path: str, offset: int) -> bytes:
-    try:
-        with contextlib.closing(open_file(path)) as file:
-            return file.read_at(_SAMPLE_BYTES, offset)
-    except OSError:
-        return b""
-
-
-class _OpenFile:
-    """The file that a thread read last, kept open because the next span is mostly in the same file."""
-
-    def __init__(self) -> None:
-        self._path = ""
-        self._file: OpenedFile | None = None
-
-    def get(self, path: str) -> OpenedFile:
-        if self._file is None or path != self._path:
-            self.close()
-            self._file = open_file(path, is_scanned=True)
-            self._path = path
-        return self._file
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-        self._path, self._file = "", None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from triage.base.addresses import displayed_address
-from triage.base.forks import map_forked
+from triage.base.forks import LocalProcesses, RemoteUnits, SharedWork, WorkSharer
 from triage.model.evidence import Warning
 from triage.sources.interface import Warn
-from triage.sources.opened_file import OpenedFile, open_file
+from triage.sources.opened_file import OpenedFile, accept_file, describe_file, open_file
 
 _MAX_OPEN_FILES = 64
 _CHUNK = 1 << 17
@@ -75,25 +77,45 @@ class FileReader:
             self._warn(Warning("unreadable", displayed_address(path), f"could not be read again: {error.strerror}"))
 
 
-def find_line_numbers(wanted: Mapping[str, Collection[int]], processes: int = 1) -> dict[str, dict[int, int]]:
+def find_line_numbers(
+    wanted: Mapping[str, Collection[int]], sharer: WorkSharer = LocalProcesses()
+) -> dict[str, dict[int, int]]:
     """Return, for each path, the 1-based lines of these byte offsets.
 
-    Newlines are counted up to the last offset only, by several processes where that is far. An offset past the end is
-    on the last line, as is one past what can be read.
+    Newlines are counted up to the last offset only, by all who share the work where that is far. An offset past the
+    end is on the last line, as is one past what can be read.
     """
     pieces: list[tuple[str, int, int]] = []
     for path, offsets in wanted.items():
         edges = sorted({0, *range(0, max(offsets, default=0), _PIECE), *offsets})
         pieces.extend((path, start, stop) for start, stop in pairwise(edges))
     lines: dict[str, dict[int, int]] = {path: {0: 1} for path in wanted}
-    uses_processes = sum(stop - start for _, start, stop in pieces) >= _MIN_BYTES_FOR_PROCESSES
+    sizes = [stop - start for _, start, stop in pieces]
     with FileReader() as files:
-        counts = map_forked(
-            lambda number: _count(files, *pieces[number]), len(pieces), processes if uses_processes else 1, int, int
+        work = SharedWork(
+            lambda number: _count(files, *pieces[number]),
+            len(pieces),
+            int,
+            int,
+            lambda: RemoteUnits(
+                count_newlines, None, [[describe_file(path), start, stop] for path, start, stop in pieces], sizes
+            ),
         )
+        counts = (sharer if sum(sizes) >= _MIN_BYTES_FOR_PROCESSES else LocalProcesses()).map(work)
         for (path, start, stop), count in zip(pieces, counts, strict=True):
             lines[path][stop] = lines[path][start] + count
     return lines
+
+
+def count_newlines(_: object, unit: Sequence[Any]) -> int:
+    """Count the newlines between two offsets of a file, on another machine. Raises OSError if they are not there."""
+    described, start, stop = unit
+    path = accept_file(described)
+    with contextlib.closing(open_file(path)) as file:
+        if file.size() < stop:
+            raise OSError(errno.ENODATA, "it is shorter here")
+    with FileReader() as files:
+        return _count(files, path, start, stop)
 
 
 def _count(files: FileReader, path: str, start: int, stop: int) -> int:

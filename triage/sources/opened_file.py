@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from triage.base.addresses import displayed_address, is_address
 from triage.model.diagnosis import RemoteCost
@@ -75,6 +75,24 @@ def open_file(path: str, *, is_scanned: bool = False) -> OpenedFile:
 
     session = current_session()
     return OpenedObject(session, session.object_at(path), is_scanned=is_scanned)
+
+
+def describe_file(path: str) -> Any:
+    """Return what another machine needs to open a file or an object, as JSON can carry it."""
+    if not is_address(path):
+        return path
+    from triage.remote.session import current_session
+
+    return current_session().describe_object(path)
+
+
+def accept_file(described: Any) -> str:
+    """Return the path by which this machine opens what `describe_file` described on another one."""
+    if isinstance(described, str):
+        return described
+    from triage.remote.session import current_session
+
+    return current_session().accept_object(described)
 
 
 def read_edges(path: str, size: int, first: int, last: int) -> tuple[bytes, bytes]:

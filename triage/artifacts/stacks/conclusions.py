@@ -155,7 +155,7 @@ def _infer_divergent(split: _Split) -> list[StackInference]:
 
 
 def _infer_odd_call(odd: _Members, text: str) -> StackInference:
-    """Blame the odd ranks; nobody, where the others may have passed their call and another rank may have left it out."""
+    """Blame the odd ranks; nobody, where the others may have passed their call and one left it out."""
     ops = sorted({member.state.op for member in odd if may_end_early(member.state.op)})
     passed = f"the others may have passed {ops[0]}, and one of them may have left it out" if ops else ""
     ranks = () if passed else ranks_of(odd)

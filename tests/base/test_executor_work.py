@@ -1,0 +1,163 @@
+"""triage.base.executor_work and triage.base.dask_cluster"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import triage
+from triage.base import executor_work
+from triage.base.errors import OptionError
+from triage.base.executor_work import ExecutorWorkers, SharedData, divide
+from triage.base.forks import LocalProcesses, LocalThreads, RemoteUnits, SharedWork, WorkSharer
+
+
+def double(shared: SharedData, unit: int) -> int:
+    """Return a number times what all units share; 13 cannot be done."""
+    if unit == 13:
+        raise OSError(2, "there is no such file here")
+    return unit * int(shared.value)
+
+
+def doubling(count: int) -> SharedWork[int]:
+    """Work whose units are doubled."""
+    return SharedWork(
+        lambda number: number * 2, count, describe=lambda: RemoteUnits(double, 2, range(count), [1] * count)
+    )
+
+
+class LosingExecutor(Executor):
+    """Loses every call: some when they are given, the others later."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        self.calls += 1
+        if self.calls % 2:
+            raise RuntimeError("the cluster is gone")
+        future: Future[Any] = Future()
+        if self.calls % 4:
+            future.cancel()
+        else:
+            future.set_exception(ConnectionError("the worker died"))
+        return future
+
+
+class SilentExecutor(Executor):
+    """Takes calls and never does one."""
+
+    def __init__(self) -> None:
+        self.futures: list[Future[Any]] = []
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        self.futures.append(Future())
+        return self.futures[-1]
+
+
+class OldWorkers(Executor):
+    """Workers with an older triage."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **more: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        with mock.patch.object(triage, "__version__", "0.0.9"):
+            try:
+                future.set_result(function(*args))
+            except Exception as error:
+                future.set_exception(error)
+        return future
+
+
+@pytest.fixture
+def threads() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(3) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 200])
+def test_all_who_share_work_return_the_same(threads: ThreadPoolExecutor, count: int) -> None:
+    """Processes, threads and the workers of an executor give the results in order, also of units that fail there."""
+    sharers: list[WorkSharer] = [LocalProcesses(), LocalThreads(3), ExecutorWorkers(threads)]
+    assert [list(sharer.map(doubling(count))) for sharer in sharers] == [[2 * n for n in range(count)]] * 3
+
+
+def test_a_unit_that_fails_is_done_here(threads: ThreadPoolExecutor) -> None:
+    """Only this unit, and it is counted."""
+    workers = ExecutorWorkers(threads)
+    list(workers.map(doubling(20)))
+    assert (workers.done, workers.redone, workers.reason) == (20, 1, "there is no such file here")
+
+
+def test_lost_workers_cost_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever an executor does with a call, its units are done here."""
+    monkeypatch.setattr(executor_work, "_BATCH_UNITS", 1)
+    workers = ExecutorWorkers(LosingExecutor())
+    assert list(workers.map(doubling(12))) == [2 * n for n in range(12)]
+    assert workers.redone == 12
+
+
+def test_without_progress_work_is_done_here() -> None:
+    """Where no worker is left, nothing waits for ever; what was given away is cancelled."""
+    silent = SilentExecutor()
+    assert list(ExecutorWorkers(silent, patience=0.01).map(doubling(70))) == [2 * n for n in range(70)]
+    assert [future.cancelled() for future in silent.futures] == [True, True]
+
+
+def test_an_error_of_the_work_is_raised_here(threads: ThreadPoolExecutor) -> None:
+    """What fails on a worker and here is the error of here."""
+
+    def fail(number: int) -> int:
+        raise ValueError("unit 13 is wrong")
+
+    work = SharedWork(fail, 1, describe=lambda: RemoteUnits(double, 2, [13], [1]))
+    with pytest.raises(ValueError, match="unit 13"):
+        list(ExecutorWorkers(threads).map(work))
+
+
+def test_another_version_is_an_error() -> None:
+    """A worker with another version would give other answers: the command ends and says so."""
+    executor_work._load_shared.cache_clear()
+    with pytest.raises(OptionError, match=r"runs triage 0\.0\.9, this is triage") as caught:
+        list(ExecutorWorkers(OldWorkers()).map(doubling(3)))
+    assert "same version" in caught.value.hint
+
+
+def test_results_are_not_gathered_ahead_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many calls are given away that workers have something to do, not all of a terabyte at once."""
+    monkeypatch.setattr(executor_work, "_AHEAD", 5)
+    silent = SilentExecutor()
+    answers = ExecutorWorkers(silent, patience=0.01).call_in_order(lambda: b"" for _ in range(100))
+    assert isinstance(next(answers), TimeoutError)
+    assert len(silent.futures) == 5
+    answers.close()  # type: ignore[attr-defined]
+    assert all(future.cancelled() for future in silent.futures)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batches"),
+    [
+        ([], []),
+        ([1 << 26, 1], [[0], [1]]),
+        ([(1 << 26) - 1, 1, 1], [[0, 1], [2]]),
+        ([1] * 65, [list(range(64)), [64]]),
+    ],
+)
+def test_small_units_travel_together(sizes: list[int], batches: list[list[int]]) -> None:
+    """Neighbours, up to 64 MiB or 64 units."""
+    assert list(divide(sizes)) == batches
+
+
+def test_a_scheduler_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the address and what to give."""
+    dask_cluster = pytest.importorskip("triage.base.dask_cluster")
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(dask_cluster, "_CONNECT_SECONDS", 1)
+    with pytest.raises(OptionError, match="cannot connect") as caught, dask_cluster.dask_workers("tcp://127.0.0.1:9"):
+        pass
+    assert caught.value.path == "tcp://127.0.0.1:9"
+    assert "8786" in caught.value.hint
