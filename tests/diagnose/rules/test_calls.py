@@ -76,9 +76,9 @@ def test_rank_zero_alone_elsewhere_is_a_condition_on_the_rank() -> None:
 
 @pytest.mark.parametrize(("op", "is_sure"), [("broadcast", False), ("all_gather", True)])
 def test_a_call_that_others_may_have_passed_is_no_sure_fault(op: str, *, is_sure: bool) -> None:
-    """Nobody is named: the one rank in a broadcast may wait for a rank that left it out; the others ended it before."""
+    """The one rank in a broadcast may wait for a rank that left it out; the others ended it before."""
     places = [("all_reduce", "20")] * 3 + [(op, "33")]
     facts = [raised(TIMEOUT, rank, op=name, file="/w/train.py", line=line) for rank, (name, line) in enumerate(places)]
     (one,) = calls.divergent_call(context(facts))
     assert isinstance(one.detail, InferenceDetail)
-    assert (one.origin.rank, one.detail.uncertainty == "") == (3 if is_sure else None, is_sure)
+    assert (one.origin.rank, one.detail.uncertainty == "") == (3, is_sure)

@@ -155,11 +155,12 @@ def _infer_divergent(split: _Split) -> list[StackInference]:
 
 
 def _infer_odd_call(odd: _Members, text: str) -> StackInference:
-    """Blame the odd ranks; nobody, where the others may have passed their call and one left it out."""
+    """Blame the odd ranks: less, where the others may have passed their call and another rank may have left it out."""
     ops = sorted({member.state.op for member in odd if may_end_early(member.state.op)})
     passed = f"the others may have passed {ops[0]}, and one of them may have left it out" if ops else ""
-    ranks = () if passed else ranks_of(odd)
-    return StackInference("divergent-call", ranks, text, uncertainty=passed or _OTHER_GROUPS, is_guess=bool(passed))
+    return StackInference(
+        "divergent-call", ranks_of(odd), text, uncertainty=passed or _OTHER_GROUPS, is_guess=bool(passed)
+    )
 
 
 def _names_call(member: ComparedProcess) -> bool:

@@ -36,8 +36,7 @@ def divergent_call(context: RuleContext) -> list[Evidence]:
     uncertainty = f"the others may have passed {passed[0]}, and one of them may have left it out" if passed else ""
     rule = "divergent-call" if strange != {0} else "rank-conditional"
     text += "" if strange != {0} else "; a collective inside `if rank == 0` looks like this"
-    named = () if uncertainty else strange
-    return make_inferences(rule, named, text, odd[0], basis="absence", uncertainty=uncertainty)
+    return make_inferences(rule, strange, text, odd[0], basis="absence", uncertainty=uncertainty)
 
 
 def watchdog_starved(context: RuleContext) -> list[Evidence]:
