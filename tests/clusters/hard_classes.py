@@ -55,6 +55,11 @@ class HardClass:
         return self.digest[0] % 3 == 0
 
     @property
+    def is_drift(self) -> bool:
+        """Whether it is of the groups that were written later, in which words drift from release to release."""
+        return self.group.startswith("drift_")
+
+    @property
     def variants(self) -> int:
         """How many texts are drawn: each wording in both releases, as far as three to five allow."""
         return min(5, max(3, 2 * len(self.errors or self.texts)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import random
 from collections import defaultdict
@@ -154,3 +155,21 @@ def test_a_merge_teaches_until_it_is_undone(place: Place) -> None:
 def test_who_put_a_key_into_its_cluster(why: str, actor: str) -> None:
     """Only a person is named."""
     assert cluster_links.read_actor(why) == actor
+
+
+def test_a_sentence_worded_anew_joins_by_the_stored_place(store: Store) -> None:
+    """The place that raised an exception is read back from the stored trail, and both reasons are shown."""
+    texts = ("plan.Refused: stage was drained of tokens by rows", "plan.Refused: rows drain tokens: the stage stops")
+    fields = {"type": "Refused", "function": "check", "file": '/job/"a".py', "code": ""}
+    for number, text in enumerate(texts):
+        diagnosis = unknown_diagnosis(text, text, f"u-00000{number}")
+        root = diagnosis.root_cause
+        assert root is not None
+        fact = dataclasses.replace(root.evidence[0], kind="exception", fields={**fields, "message": text})
+        root = dataclasses.replace(root, evidence=(fact,))
+        store.incidents.add(dataclasses.replace(diagnosis, root_cause=root, unknown=(root,)), now=NOW + number)
+    details = store.clusters.get("u-000000")
+    assert [key.trail[-1] for key in details.keys] == ['raised at "a".py:check'] * 2
+    reasons = [row["why"] for row in store.connections.read("SELECT why FROM cluster_key ORDER BY created_at")]
+    assert reasons[0] == "new"
+    assert reasons[1].startswith("joined automatically: merged automatically with key")

@@ -2,7 +2,8 @@
 
 Version drift adds words to a message or drops some, and renames classes of exceptions; another cause changes a word. So
 two headlines under one guard are the same failure when the words of one contain those of the other, and not when each
-has a word of its own (docs/clustering.md has the measurements). Clusters are what this relation connects, so the order
+has a word of its own, unless both are of one place and say the same in other words (docs/clustering.md has the
+measurements). Clusters are what this relation connects, so the order
 in which failures arrive changes nothing.
 """
 
@@ -15,7 +16,8 @@ from dataclasses import replace
 from triage.clusters.fingerprint import cluster_id
 from triage.clusters.known_key import LEAST_SHARED, KnownKey, overlap
 from triage.clusters.lessons import Lesson, Lessons, without
-from triage.clusters.model import Assignment, NearestCluster
+from triage.clusters.model import Assignment, How, NearestCluster
+from triage.clusters.rewording import are_reworded
 from triage.clusters.rules import Rules, load_rules
 from triage.model.diagnosis import Fingerprint
 
@@ -69,25 +71,27 @@ class Clusters:
                 new.cluster, "unanchored", ("no line says what happened, so it is not merged automatically",)
             )
         nested = self._nested(new)
-        if not nested and (taught := self._find_taught(new)) is not None:
+        reworded = self._reworded(new)
+        alike = [*nested, *reworded]
+        if not alike and (taught := self._find_taught(new)) is not None:
             lesson, entry = taught
             cluster = self.resolve(entry.cluster)
             nearest = self._nearest[new.key] = self._near(new, (cluster,))
             self._add(replace(new, cluster=cluster))
             return Assignment(cluster, "taught", (_why_taught(lesson, entry),), runner_up=nearest)
-        if not nested:
+        if not alike:
             nearest = self._nearest[new.key] = self._near(new, ())
             self._add(new)
             return Assignment(new.cluster, "new", (_why_new(nearest),), runner_up=nearest)
-        best = max(nested, key=lambda entry: (overlap(entry.terms, new.terms), entry.key))
+        how, best = _choose(new, nested, reworded)
         cluster = self.resolve(best.cluster)
-        joins = self._joined(cluster, sorted({self.resolve(entry.cluster) for entry in nested} - {cluster}))
+        joins = self._joined(cluster, sorted({self.resolve(entry.cluster) for entry in alike} - {cluster}))
         nearest = self._nearest[new.key] = self._near(new, (cluster, *joins))
         for other in joins:
             self._redirects[other] = cluster
             self._members[cluster] |= self._members.pop(other)
         self._add(replace(new, cluster=cluster))
-        return Assignment(cluster, "nested", (_why_nested(new, best),), joins, nearest)
+        return Assignment(cluster, how, (_why_same(new, best, how),), joins, nearest)
 
     def _joined(self, cluster: str, others: Sequence[str]) -> tuple[str, ...]:
         """Return those of the others that are the same as `cluster` now, without any that people keep apart."""
@@ -130,6 +134,12 @@ class Clusters:
             for key in sorted(fewer.union(more))
             if self._same(new, self._by_key[key]) and not self._are_apart(new, self._by_key[key])
         ]
+
+    def _reworded(self, new: KnownKey) -> list[KnownKey]:
+        """Return the known keys whose headline says the same of the same place in other words."""
+        keys = {key for term in new.terms for key in self._holds.get((new.guard, term), ())}
+        known = (self._by_key[key] for key in sorted(keys))
+        return [one for one in known if are_reworded(new, one) and not self._are_apart(new, one)]
 
     def _are_apart(self, new: KnownKey, known: KnownKey) -> bool:
         """Whether a person keeps the two keys apart, or two others with the same difference."""
@@ -181,10 +191,17 @@ def compare_words(cluster: str, score: float, here: frozenset[str], there: froze
     return NearestCluster(cluster, score, tuple(sorted(here - there)), tuple(sorted(there - here)))
 
 
-def _why_nested(new: KnownKey, known: KnownKey) -> str:
+def _choose(new: KnownKey, nested: Sequence[KnownKey], reworded: Sequence[KnownKey]) -> tuple[How, KnownKey]:
+    """Return how a new key joins, and the nearest key that it joins."""
+    how: How = "nested" if nested else "reworded"
+    return how, max(nested or reworded, key=lambda entry: (overlap(entry.terms, new.terms), entry.key))
+
+
+def _why_same(new: KnownKey, known: KnownKey, how: str) -> str:
     own_terms = (("it also has", new.terms - known.terms), ("it lacks", known.terms - new.terms))
     differences = [f"{phrase}: {', '.join(sorted(terms))}" for phrase, terms in own_terms if terms]
-    return f"merged automatically with key {known.key}; {'; '.join(differences) or 'the words are the same'}"
+    place = f", in other words for the same of {new.place}" if how == "reworded" and new.place else ""
+    return f"merged automatically with key {known.key}{place}; {'; '.join(differences) or 'the words are the same'}"
 
 
 def _why_taught(lesson: Lesson, known: KnownKey) -> str:

@@ -6,9 +6,10 @@ import re
 
 from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import JVM, extract_headline
-from triage.clusters.place import find_place
+from triage.clusters.place import find_place, raised_at
 from triage.clusters.rules import Rules, load_rules
 from triage.model import Evidence, Fingerprint
+from triage.model.diagnosis import RAISED_AT
 
 _TERM = lazy_re(r"@\S+|<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 # `layers` and `layer`, `model's` and `model`: not `loss`, `axis` or `status`.
@@ -19,7 +20,6 @@ _CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
 _TYPE_ARGUMENTS = lazy_re(r"\[[^\]\n]*\]")
 _TITLE = 300
 _MOST_TEXT = 8000
-_MOST_MEANINGS = 2  # `could not find` is `cannot find`, which is `not found`
 # A function checks several conditions; for other crashes the point is the cause.
 _STATED = frozenset(("check", "assert"))
 # Behind the condition stand the values, and what a release adds to them.
@@ -48,6 +48,7 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
         *line.trail,
         *(f"uses the code {code}" for code in codes),
         *((f"uses the {place.label} {place.text}",) if place.text else ()),
+        *((f"{RAISED_AT}{where}",) if (where := raised_at(fact)) else ()),
     ]
     if not anchored:
         trail.append("no line says what happened")
@@ -122,10 +123,7 @@ def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
     Of several spellings that mean the same, it is the first of `same` in the rules, in the singular.
     """
     by = by or load_rules()
-    text = title.lower()
-    for _ in range(_MOST_MEANINGS):
-        text = by.phrases.sub(lambda match: by.meanings[match[0]], text)
-    terms = (match[0] for match in _TERM.finditer(text))
+    terms = (match[0] for match in _TERM.finditer(by.unify(title.lower())))
     telling = (term for term in terms if not term.startswith("<") and term not in by.idle)
     return frozenset(term if term in by.turning or term[0] == "@" else _PLURAL.sub("", term) for term in telling)
 

@@ -9,12 +9,14 @@ from triage.clusters.fingerprint import headline_words, message_words
 from triage.model.diagnosis import Fingerprint
 
 LEAST_SHARED = 3
+CRASH_GUARD = "crash|"
+"""How the guard of a crash begins."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownKey:
     """A key of a cluster, with the words of its headline, and of these the words of the message without the class of
-    the exception; without an anchor it has none.
+    the exception; without an anchor it has none. `place` is `file:function` of the user's frame.
     """
 
     cluster: str
@@ -22,12 +24,16 @@ class KnownKey:
     guard: str
     terms: frozenset[str]
     message: frozenset[str]
+    headline: str = ""
+    place: str = ""
 
     @staticmethod
     def of(cluster: str, fingerprint: Fingerprint) -> KnownKey:
         """Return the key that a fingerprint gives a cluster."""
         terms, message = _split_words(fingerprint.headline) if fingerprint.anchored else (frozenset(), frozenset())
-        return KnownKey(cluster, fingerprint.key, fingerprint.guard, terms, message)
+        return KnownKey(
+            cluster, fingerprint.key, fingerprint.guard, terms, message, fingerprint.headline, fingerprint.place
+        )
 
     @property
     def rarest(self) -> str:

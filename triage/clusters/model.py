@@ -6,7 +6,7 @@ from typing import Literal
 
 from triage.base.lazy_dataclass import dataclass
 
-How = Literal["exact", "nested", "taught", "new", "unanchored"]
+How = Literal["exact", "nested", "reworded", "taught", "new", "unanchored"]
 
 
 @dataclass(frozen=True, slots=True)

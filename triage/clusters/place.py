@@ -50,12 +50,19 @@ class Place:
         return "place, as one more word," if self.kind == "raiser" else self.kind
 
 
+def raised_at(fact: Evidence) -> str:
+    """Return `file:function` of the user's frame of an exception, "" where it is not known."""
+    fields = fact.fields
+    if not fields.get("type") or not fields.get("function"):
+        return ""
+    return f"{fields.get('file', '').rpartition('/')[2]}:{fields['function']}"
+
+
 def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: int, rules: Rules) -> Place:
     """Return the place of a failure with this headline, whose message has `length` words."""
-    name, function = fact.fields.get("type", ""), fact.fields.get("function", "")
-    if not name or not function or not (line.text.startswith(name) or line.trail == _GENERIC_CLASS):
+    name, where = fact.fields.get("type", ""), raised_at(fact)
+    if not where or not (line.text.startswith(name) or line.trail == _GENERIC_CLASS):
         return Place()
-    where = f"{fact.fields.get('file', '').rpartition('/')[2]}:{function}"
     code = fact.fields.get("code", "")
     statement = _statement(code, name, rules)
     if statement:

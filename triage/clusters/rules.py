@@ -12,6 +12,7 @@ from triage.base.errors import CatalogError
 from triage.base.lazy_dataclass import dataclass
 
 FILE = Path(__file__).with_name("rules.toml")
+_MOST_MEANINGS = 2  # `could not find` is `cannot find`, which is `not found`
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,16 @@ class Rules:
     machine_errnos: frozenset[str]
     sentences: frozenset[str]
     idle: frozenset[str]
+    empty: frozenset[str]
     turning: frozenset[str]
     phrases: re.Pattern[str]
     meanings: Mapping[str, str]
+
+    def unify(self, text: str) -> str:
+        """Return a text in lower case with the first of several phrases that mean the same in place of each."""
+        for _ in range(_MOST_MEANINGS):
+            text = self.phrases.sub(lambda match: self.meanings[match[0]], text)
+        return text
 
 
 @functools.cache
@@ -95,6 +103,7 @@ def read_rules(path: Path) -> Rules:
         machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
         sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),
+        empty=frozenset(data.get("words", {}).get("empty", ())),
         turning=frozenset(data.get("words", {}).get("turning", ())),
         phrases=_any_of(meanings),
         meanings=meanings,

@@ -198,6 +198,10 @@ class Explanation:
     near_misses: tuple[tuple[str, str], ...] = ()
 
 
+RAISED_AT = "raised at "
+"""What the step of a trail begins with that names the place of an exception."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
     """What makes two unknown failures the same: an equal `key` of the same `version` of the rules.
@@ -212,6 +216,11 @@ class Fingerprint:
     headline: str = ""
     trail: tuple[str, ...] = ()
     anchored: bool = True
+
+    @property
+    def place(self) -> str:
+        """`file:function` of the user's frame that raised it, "" without one: a step of the trail, which is stored."""
+        return next((step.removeprefix(RAISED_AT) for step in self.trail if step.startswith(RAISED_AT)), "")
 
 
 @dataclass(frozen=True, slots=True)

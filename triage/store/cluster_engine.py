@@ -28,6 +28,7 @@ class ClusterEngine(Protocol):
     ) -> Assignment:
         """Return the cluster of a new fingerprint among `known` (cluster, fingerprint) pairs with the same guard.
 
-        The cluster counts when the result is `nested` or `taught`; `joins` are clusters that it shows to be the same.
+        The cluster counts when the result is `nested`, `reworded` or `taught`; `joins` are clusters that it shows to be
+        the same.
         `apart` are pairs of keys that a person separated, `moved` has by key the person who put it into its cluster.
         """

@@ -6,12 +6,13 @@ fewer words; the audit log has that like a person's action, and it is undone in 
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from triage.evidence.redact import redact
-from triage.model.diagnosis import Fingerprint
+from triage.model.diagnosis import RAISED_AT, Fingerprint
 from triage.store import audit, codec
 from triage.store.interface import Row, Transaction
 
@@ -58,6 +59,14 @@ def restore(db: Transaction, before: Mapping[str, Any]) -> None:
 def read_actor(why: str) -> str:
     """Return the person who put a key into its cluster, "" where the program did."""
     return next((why.removeprefix(start).partition(";")[0] for start in (MERGED, MOVED) if why.startswith(start)), "")
+
+
+def read_place(trail: str) -> tuple[str, ...]:
+    """Return the step of a stored trail that names the place of an exception. A guard may have thousands of trails, so
+    the others are not decoded.
+    """
+    start = trail.find(f'"{RAISED_AT}')
+    return () if start < 0 else (json.JSONDecoder().raw_decode(trail, start)[0],)
 
 
 def list_keys(db: Transaction, ids: Iterable[str]) -> list[str]:

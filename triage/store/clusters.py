@@ -92,7 +92,7 @@ class Clusters:
 
     def _new_key(self, db: Transaction, key: str, print_: Fingerprint, finding: Finding, when: float) -> None:
         placed = self._place(db, print_) if print_.anchored else None
-        if placed is not None and placed.how in ("nested", "taught"):
+        if placed is not None and placed.how in ("nested", "reworded", "taught"):
             cluster, why = placed.cluster, f"joined automatically: {_explain(placed)}"
         else:
             cluster, why = mint_id(db, finding.cluster, key), "new" if placed is None else f"new: {_explain(placed)}"
@@ -107,7 +107,7 @@ class Clusters:
     def _place(self, db: Transaction, print_: Fingerprint) -> Assignment | None:
         """Place the fingerprint among those with the same guard; None when there are none."""
         rows = db.execute(
-            "SELECT key, guard, headline, cluster, why FROM cluster_key"
+            "SELECT key, guard, headline, cluster, why, trail FROM cluster_key"
             " WHERE guard = ? AND version = ? AND anchored = 1 ORDER BY key",
             (print_.guard, print_.version),
         ).fetchall()
@@ -115,8 +115,8 @@ class Clusters:
             return None
         apart = [frozenset((row["one"], row["other"])) for row in db.execute("SELECT one, other FROM apart")]
         known = [
-            (cluster, Fingerprint(print_.version, key, guard, headline, (), anchored=True))
-            for key, guard, headline, cluster, _ in map(tuple, rows)
+            (cluster, Fingerprint(print_.version, key, guard, headline, cluster_links.read_place(trail), anchored=True))
+            for key, guard, headline, cluster, _, trail in map(tuple, rows)
         ]
         moved = {row["key"]: actor for row in rows if (actor := cluster_links.read_actor(row["why"]))}
         return self.engine.place(print_, known, apart, moved)
