@@ -12,18 +12,20 @@ import pytest
 from triage.base.digit_masks import mask_digits
 from triage.evidence import harmless_signs
 from triage.evidence.endings import failure_terms, last_lines, logger_levels, shapes
-from triage.records import activity, completion, host_pairs, introductions, memberships, pairing_lines, text
+from triage.ranks import file_prefixes, nesting
+from triage.records import activity, completion, host_pairs, introductions, line_cuts, memberships, pairing_lines, text
 from triage.records.text import Line
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
     activity._glance,
-    activity._find_writer,
     completion.has_hint,
     host_pairs._hints_in,
     introductions.may_introduce,
     last_lines._counted_shape,
     last_lines._find_prefix,
+    line_cuts.may_have_second_writer,
+    nesting._look_at,
     memberships._may_say_it,
     pairing_lines._joins,
     shapes.is_stack,
@@ -32,8 +34,9 @@ OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
 )
 OF_TEXT: tuple[Callable[[str], Any], ...] = (
     activity.shows_progress,
-    completion._has_hint_in_text,
+    completion.has_hint_in_text,
     failure_terms._may_go_on,
+    file_prefixes._look_at,
     harmless_signs._has_hint_of_sign,
     harmless_signs._may_show_a_run,
     harmless_signs._states_recovery,
