@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text, mask_digits
+from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text, list_masks, mask_digits, split_lines
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40)
 
@@ -50,3 +50,27 @@ def test_lines_are_yielded_where_they_stand(lines: list[str]) -> None:
     data = "\n".join(lines).encode()
     places = [(start, end) for start, end, _ in ask_lines(ask_masked(lambda line: b"a" in line), data)]
     assert [data[start:end] for start, end in places] == [line for line in data.split(b"\n") if b"a" in line]
+
+
+@given(st.lists(LINES, max_size=8))
+def test_masks_of_lines_are_those_of_each_line(lines: list[str]) -> None:
+    """The lines of a piece are masked at once, with their places, and each mask is listed once."""
+    data = "\n".join(lines).encode()
+    parts = data.split(b"\n")
+    split = split_lines(data)
+    assert [mask for mask, _ in split] == list(map(mask_digits, parts))
+    assert [data[start : start + len(mask)] for mask, start in split] == parts
+    assert list_masks(data) == list(dict.fromkeys(map(mask_digits, parts)))
+
+
+def test_a_mask_is_asked_as_its_lines_are() -> None:
+    """A mask that was made before has the remembered answer of its lines."""
+    masks: list[bytes] = []
+
+    @ask_masked
+    def length(line: bytes) -> int:
+        masks.append(line)
+        return len(line)
+
+    assert [length(b"step 12"), length.of_mask(b"step 11"), length.of_mask(b"x" * 2049)] == [7, 7, 2049]
+    assert masks == [b"step 11", b"x" * 2049]

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from triage.base.digit_masks import mask_digits
-from triage.evidence import harmless_signs
-from triage.evidence.endings import failure_terms, last_lines, logger_levels, shapes
-from triage.records import activity, completion, host_pairs, introductions, memberships, pairing_lines, text
+from triage.evidence import harmless_signs, learn_job
+from triage.evidence.endings import classification, failure_terms, last_lines, logger_levels, shapes
+from triage.evidence.endings.interface import LONGEST_LINE
+from triage.ranks import file_prefixes, nesting
+from triage.records import activity, completion, host_pairs, introductions, line_cuts, memberships, pairing_lines, text
 from triage.records.text import Line
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
     activity._glance,
-    activity._find_writer,
     completion.has_hint,
     host_pairs._hints_in,
     introductions.may_introduce,
-    last_lines._counted_shape,
     last_lines._find_prefix,
+    learn_job._may_state,
+    line_cuts.may_have_second_writer,
+    nesting._look_at,
+    last_lines._read_form,
+    last_lines._read_form_without_prefix,
     memberships._may_say_it,
     pairing_lines._joins,
     shapes.is_stack,
@@ -32,11 +38,12 @@ OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
 )
 OF_TEXT: tuple[Callable[[str], Any], ...] = (
     activity.shows_progress,
-    completion._has_hint_in_text,
+    completion.has_hint_in_text,
     failure_terms._may_go_on,
-    harmless_signs._has_hint_of_sign,
+    file_prefixes._look_at,
     harmless_signs._may_show_a_run,
     harmless_signs._states_recovery,
+    learn_job._look_at_fact,
     logger_levels._read_text_level,
     pairing_lines._names_part,
 )
@@ -61,17 +68,37 @@ def test_masking_digits_changes_no_answer(question: Callable[[Any], Any], lines:
     for line in lines:
         subject = line.decode("utf-8", "replace") if is_of_text else line
         answers = question(subject), question.__wrapped__(subject)  # type: ignore[attr-defined]
-        first, second = (mask_digits(answer) if isinstance(answer, bytes) else answer for answer in answers)
+        first, second = map(_mask_answer, answers)
         assert first == second, line
+
+
+def _mask_answer(answer: Any) -> Any:
+    """Return an answer in which digits do not count."""
+    if isinstance(answer, last_lines._Form):
+        return replace(answer, shape=mask_digits(answer.shape))
+    return mask_digits(answer) if isinstance(answer, bytes) else answer
+
+
+def test_digits_that_no_pattern_of_endings_tells_apart_change_no_form(lines: list[bytes]) -> None:
+    """A line whose digits from 2 to 8 are read as 1 has the same form: only zero, and the 9 of `.f90`, decide."""
+    extra = [b"exit code %d" % code for code in range(12)] + [b"failure in solver.f90:%d" % line for line in (2, 90)]
+    for line in (*lines, *extra):
+        text = Line(0, line, 2026).parsed.text
+        for level in ("", "low", "error"):
+            whole = text[:LONGEST_LINE]
+            assert classification.classify(text, level) == classification._classify_alike.__wrapped__(whole, level), (
+                line
+            )
 
 
 def test_a_quick_check_misses_nothing(lines: list[bytes]) -> None:
     """Each line that goes on, or is a sign that a failure ended nothing, passes the quick check before the patterns."""
     for line in lines:
-        raw = line.decode("utf-8", "replace")
         parsed = Line(0, line, 2026).parsed
         if failure_terms._GOES_ON.search(parsed.text) is not None:
             assert failure_terms._may_go_on(parsed.text), line
-        signs = (harmless_signs._shows_a_run, harmless_signs._is_progress, harmless_signs._states_recovery)
-        if any(sign(parsed.text) for sign in signs):
-            assert harmless_signs._may_be_sign(raw), line
+        glance = harmless_signs._glance_at(Line(0, line, 2026))
+        read = parsed.text[: harmless_signs._LONGEST]
+        assert glance.may_show_a_run or harmless_signs._RUNS.search(read) is None, line
+        assert glance.states_recovery == harmless_signs._states_recovery(read), line
+        assert glance.may_be_progress or not harmless_signs._is_progress(read), line

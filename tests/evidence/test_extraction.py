@@ -10,8 +10,9 @@ import pytest
 
 import triage
 from triage.evidence import extract_text
-from triage.evidence.extraction import ExtractedSource, _is_identity_line, pack, unpack
+from triage.evidence.extraction import ExtractedSource, pack, unpack
 from triage.evidence.inference import make_inferences
+from triage.evidence.learn_job import is_identity_line
 from triage.evidence.year import guess_year
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 from triage.model.evidence import Source
@@ -51,7 +52,7 @@ def test_details_survive_the_way_between_processes() -> None:
 )
 def test_errors_that_end_with_the_version_are_facts(line: str, states_only_a_version: bool) -> None:
     """torch ends each error of NCCL with the version of NCCL, which alone is no failure."""
-    assert [_is_identity_line(fact) for fact in extract_text(line)] == [states_only_a_version]
+    assert [is_identity_line(fact) for fact in extract_text(line)] == [states_only_a_version]
 
 
 @pytest.mark.parametrize("lines", [10, 400])

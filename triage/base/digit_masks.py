@@ -10,13 +10,24 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar, cast
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
 
 Answer = TypeVar("Answer")
+AnswerOf = TypeVar("AnswerOf", covariant=True)
+
+
+class MaskedQuestion(Protocol[AnswerOf]):
+    """A question about a line that no digit decides."""
+
+    def __call__(self, line: bytes) -> AnswerOf:
+        """Return the answer for a line."""
+
+    def of_mask(self, mask: bytes) -> AnswerOf:
+        """Return the answer for all lines with a mask."""
 
 
 def mask_digits(text: bytes) -> bytes:
@@ -26,16 +37,19 @@ def mask_digits(text: bytes) -> bytes:
     return text.translate(_ONES)
 
 
-def ask_masked(question: Callable[[bytes], Answer]) -> Callable[[bytes], Answer]:
+def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
     """Return a function that asks a line's mask, and remembers the answer. No digit may decide the question."""
     remembered = functools.lru_cache(_MOST_ANSWERS)(question)
 
     @functools.wraps(question)
     def ask(line: bytes) -> Answer:
-        masked = mask_digits(line)
-        return remembered(masked) if len(masked) <= _LONGEST_KEPT else question(masked)
+        return of_mask(mask_digits(line))
 
-    return ask
+    def of_mask(mask: bytes) -> Answer:
+        return remembered(mask) if len(mask) <= _LONGEST_KEPT else question(mask)
+
+    ask.of_mask = of_mask  # type: ignore[attr-defined]
+    return cast("MaskedQuestion[Answer]", ask)
 
 
 def ask_masked_text(question: Callable[[str], Answer]) -> Callable[[str], Answer]:
@@ -49,21 +63,30 @@ def ask_masked_text(question: Callable[[str], Answer]) -> Callable[[str], Answer
     return ask
 
 
-def ask_lines(question: Callable[[bytes], Answer], data: bytes) -> Iterator[tuple[int, int, Answer]]:
-    """Yield start, end and answer of each line of `data` whose answer is true; `question` is one of `ask_masked`.
+def ask_lines(question: MaskedQuestion[Answer], data: bytes) -> Iterator[tuple[int, int, Answer]]:
+    """Yield start, end and answer of each line of `data` whose answer is true.
 
     Each mask is asked once, however many lines have it.
     """
-    masks, starts = _split_masked(data)
-    answers = {mask: answer for mask in dict.fromkeys(masks) if (answer := question(mask))}
+    lines = split_lines(data)
+    answers = {mask: answer for mask in list_masks(data) if (answer := question.of_mask(mask))}
     if answers:
-        for mask, start in zip(masks, starts, strict=False):
+        for mask, start in lines:
             if mask in answers:
                 yield start, start + len(mask), answers[mask]
 
 
-@functools.lru_cache(maxsize=4)
-def _split_masked(data: bytes) -> tuple[Sequence[bytes], Sequence[int]]:
-    """Return the masks of the lines of `data` and where they start. The rooms ask about the same few pieces in turn."""
+@functools.lru_cache(maxsize=8)
+def split_lines(data: bytes) -> Sequence[tuple[bytes, int]]:
+    """Return the mask of each line of `data`, and where the line starts.
+
+    The rooms ask about the same few pieces in turn.
+    """
     masks = mask_digits(data).split(b"\n")
-    return masks, list(itertools.accumulate((len(mask) + 1 for mask in masks), initial=0))
+    return list(zip(masks, itertools.accumulate((len(mask) + 1 for mask in masks), initial=0), strict=False))
+
+
+@functools.lru_cache(maxsize=8)
+def list_masks(data: bytes) -> Sequence[bytes]:
+    """Return the masks of the lines of `data`, each once."""
+    return list(dict.fromkeys(mask for mask, _ in split_lines(data)))

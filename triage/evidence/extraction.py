@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +14,7 @@ from triage import evidence
 from triage.base.forks import LocalProcesses, RemoteUnits, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.evidence import described_pods, harmless_signs, headings, provoked, ras
+from triage.evidence import described_pods, harmless_signs, headings, learn_job, provoked, ras
 from triage.evidence.earlier_extractions import EarlierExtractions, with_earlier
 from triage.evidence.endings.extraction import find_endings
 from triage.evidence.endings.unread_lines import find_unread_endings
@@ -31,10 +30,8 @@ from triage.records import (
     deinterleave,
     headerless,
     host_pairs,
-    identity_lines,
     line_cuts,
     memberships,
-    npu_lines,
     pairing_lines,
 )
 from triage.records.activity import Activity, find_earlier_activity, read_activity
@@ -48,29 +45,6 @@ from triage.scan.interface import Hit, ScanResult
 
 Read = Callable[[int, int], bytes]
 
-# NCCL says at the start which address its host has.
-_ADDRESS = lazy_re(
-    r"([\w.-]+):\d+:\d+ \[\d+\] NCCL INFO (?:Bootstrap|NET/\w+) ?: Using [^\n<]*?(\d{1,3}(?:\.\d{1,3}){3})<"
-)
-_COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+).*?ran for (\d{1,18}) milliseconds", re.S)
-# Name, what a text must hold in lower case, and where the version stands.
-_VERSIONS = (
-    ("nccl", ("nccl version",), lazy_re(r"NCCL version (\d+(?:\.\d+)+)")),
-    ("torch", ("torch",), lazy_re(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
-    ("cuda", ("cuda",), lazy_re(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
-    (
-        "driver",
-        ("driver version", "kernel module"),
-        lazy_re(
-            r"Driver Version: (\d{3}\.\d+(?:\.\d+)?)"
-            r"|NVIDIA UNIX \S+ (?:Open )?Kernel Module[^\n]{0,20}?  (\d{3}\.\d+(?:\.\d+)?)"
-        ),
-    ),
-    ("cann", ("cann",), lazy_re(r"(?i)\bcann(?:[-_ ]toolkit)?(?:[-_ ]version)?[ =:_]+v?(\d+\.\d+(?:\.\w+)?)")),
-    ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
-)
-# torch ends the text of an error of NCCL with the version.
-_VERSION_OF_ERROR = lazy_re(r"(?i)\b(?:error|exited|invalid (?:argument|usage))\b[^\n]*, NCCL version 2")
 _REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
 _SHARED_START = 1 << 16
@@ -100,7 +74,8 @@ class ExtractedSource:
 
     `earlier` is the activity, further back, of writers that its end does not show. `lost` counts lines that Ray left
     out. `is_wrapped`: its lines stand in log wrappers that other files have not. `pairings` are what its lines join,
-    `host_pairs` the names of one host.
+    `host_pairs` the names of one host. `stating_lines` are the first lines that may state a version, an address or the
+    size of the job. `is_snapshot`: it shows a process from outside, and no process wrote it.
     """
 
     head: tuple[Activity, ...]
@@ -113,6 +88,8 @@ class ExtractedSource:
     host_pairs: tuple[host_pairs.HostPair, ...] = ()
     host_orders: tuple[HostOrder, ...] = ()
     memberships: tuple[Membership, ...] = ()
+    stating_lines: str = ""
+    is_snapshot: bool = False
 
 
 @dataclass
@@ -221,7 +198,8 @@ def extract_source(
     return ExtractedSource(
         tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
         pairing_lines.find_pairings(*ends), host_pairs.find_host_pairs(*ends),
-        find_host_orders(*ends), _find_memberships(source, scan, read, text),
+        find_host_orders(*ends), _find_memberships(source, scan, read, text), learn_job.find_stating_lines(scan.head),
+        is_process_snapshot(source.name, scan.head or scan.tail),
     )  # fmt: skip
 
 
@@ -266,15 +244,14 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
         host_pairs.learn_host_pair(result.job, source.name, pair)
     result.job.orders.update(extracted.host_orders)
     result.job.memberships.extend((source.name, one) for one in extracted.memberships)
-    if not is_process_snapshot(source.name, scan.head or scan.tail):
+    if not extracted.is_snapshot:
         result.activity.extend((source.name, activity) for activity in (*extracted.earlier, *extracted.tail))
         result.head_activity.extend((source.name, activity) for activity in extracted.head)
-    head_text = scan.head.decode("utf-8", "replace")
-    _learn_from_text(result, source.name, head_text)
-    _learn_addresses(result.job, head_text)
+    learn_job.learn_from_text(result, source.name, extracted.stating_lines)
+    learn_job.learn_addresses(result.job, extracted.stating_lines)
     for fact in extracted.facts:
-        _learn_from_fact(result, fact)
-    result.facts.extend(fact for fact in extracted.facts if not _is_identity_line(fact))
+        learn_job.learn_from_fact(result, fact)
+    result.facts.extend(fact for fact in extracted.facts if not learn_job.is_identity_line(fact))
     result.job.has_gaps |= scan.sampled > 0
     result.wrapped_sources |= {source.name} if extracted.is_wrapped else set()
     result.warnings.extend(_warnings(source, scan, extracted.lost))
@@ -410,54 +387,6 @@ def _start_of_reports(scan: ScanResult, literals: Sequence[str]) -> int:
     return min((hit.start for hit in hits), default=0)
 
 
-def _learn_addresses(job: JobMap, text: str) -> None:
-    lines = "\n".join(line for line in text.split("\n") if ": Using " in line)  # the pattern is slow on others
-    for match in _ADDRESS.finditer(lines):
-        job.addresses[match[2]].add(short_host(match[1]))
-
-
-def _learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
-    origin = fact.origin
-    if fact.kind == "exit" and fact.component == "slurm" and origin.rank is not None and origin.host is not None:
-        # A task of srun may be a launcher, which is no rank: what ranks say of their hosts is more direct.
-        result.job.learn_host_of_rank(origin.rank, origin.host)
-        origin = replace(origin, host=None)
-    if fact.rank_basis == "stated" and origin.rank is not None:
-        result.job.ranks.add(origin.rank)  # another rank quotes it: the source says nothing of its host
-    else:
-        result.job.learn(fact.source, origin)
-    if any(hint in fact.text for hint in npu_lines.HINTS) and fact.kind != "ending":
-        process = npu_lines.read_npu_process(fact.source, fact.origin, fact.text)
-        result.job.npus |= {process} if process is not None else set()
-    if any(trigger in fact.text for trigger in pairing_lines.TRIGGERS):
-        for pairing in pairing_lines.read_pairings(fact.origin, fact.text):
-            pairing_lines.learn_pairing(result.job, fact.source, pairing)
-    if any(trigger in fact.text for trigger in identity_lines.TRIGGERS):
-        event = identity_lines.learn_from_line(result.job, fact.source, fact.origin, fact.text)
-        result.shared_events += [(event, fact.source, fact.origin)] if event else []
-    elif "version" in fact.text or "clients joined" in fact.text or "orld" in fact.text:
-        _learn_from_text(result, fact.source, fact.text)
-    work = _COLLECTIVE.search(fact.text)
-    if work is not None and fact.origin.time is not None:
-        entered = replace(fact.origin, time=fact.origin.time - int(work[3]) / 1000)
-        result.shared_events.append((f"collective {work[1]} {work[2]}", fact.source, entered))
-
-
-def _learn_from_text(result: ExtractedJob, source: str, text: str) -> None:
-    identity_lines.learn_from_text(result.job, source, text)
-    lower = text.lower()
-    for name, hints, pattern in _VERSIONS:
-        if not any(hint in lower for hint in hints):
-            continue
-        # The patterns are slow on lines without a hint.
-        lines = (line for line in text.split("\n") if any(hint in line.lower() for hint in hints))
-        match = next(filter(None, map(pattern.search, lines)), None)
-        if match is not None:
-            version = next(group for group in match.groups() if group)
-            result.versions.setdefault(name, version)
-            result.stated_versions.setdefault(name, set()).add(version)
-
-
 def _compare_clocks(result: ExtractedJob) -> None:
     """Compare the clocks of hosts by events that all see at once: steps, ready communicators, collectives entered."""
     steps = [
@@ -468,14 +397,6 @@ def _compare_clocks(result: ExtractedJob) -> None:
     for event, source, origin in (*steps, *result.shared_events):
         host = result.job.complete(source, origin).host
         result.job.clocks.add_event(event, short_host(host) if host else None, origin.time)
-
-
-def _is_identity_line(fact: Evidence) -> bool:
-    triggers = (trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
-    # When each rank asked for a group of HCCL is a fact of its own.
-    if fact.kind != "message" or "Entry-Hccl" in fact.text:
-        return False
-    return any(trigger in fact.text for trigger in triggers) and not _VERSION_OF_ERROR.search(fact.text)
 
 
 def _warnings(source: Source, scan: ScanResult, lost: int) -> Iterator[Warning]:

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from triage.base.digit_masks import ask_masked_text
+from triage.base.digit_masks import ask_masked_text, mask_digits
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.failure_terms import goes_on
 from triage.model import Evidence
+from triage.ranks.grammar import Table
 from triage.ranks.prefix import ParsedLine
 from triage.records.activity import shows_progress
-from triage.records.completion import has_hint, read_completion
+from triage.records.completion import has_hint_in_text, read_completion
 from triage.records.text import Line, Text
 
 HARMLESS = "harmless"
@@ -29,7 +32,7 @@ _KINDS = frozenset(("message", "kernel", "native", "scheduler", "ending", "excep
 _OF_HOST = frozenset(("kernel", "scheduler"))
 _FEWEST_STEPS, _WENT_ON = 2, 5.0
 _MOST_FACTS, _NEAR_LINES, _NEXT_LINES, _LINES_BEFORE, _REACH = 40, 60, 2, 6, 1 << 14
-_LONGEST, _LONGEST_GLANCE = 400, 1000
+_LONGEST, _LONGEST_KEPT = 400, 1 << 11
 _RECOVERED = lazy_re(
     r"(?i)\b(?:ok|up|active|alive|restored|renewed|recovered|(?:re-?)?established|reconnected|connected|succeeded|"
     r"success(?:ful(?:ly)?)?|resumed|resolved|reachable|responding|healthy|ready|online|normal|cleared|complete|"
@@ -44,8 +47,6 @@ _RUNS = lazy_re(
 )
 # What each form of it holds; a session, which begins a line, is told by that.
 _RUN_HINTS = ("startup complete", "Started container", "Successfully assigned", "Submitted batch", " R", '" 111 OK')
-# What each form of progress holds, in lower case.
-_STEP_HINTS = ("step", "iter", "batch", "epoch", "it/s", "s/it", "loss")
 _OF_SESSION = lazy_re(r">>> |In \[")
 # Names of things have a digit and a letter, or are paths, addresses or quoted.
 _NAME = lazy_re(
@@ -83,74 +84,98 @@ def _may_be_harmless(fact: Evidence) -> bool:
     return fact.kind in _KINDS and fact.count <= 1
 
 
+@dataclass(frozen=True, slots=True)
+class _Glance:
+    """What a line may show, by all but its digits: that a job runs, that something recovered, or a step."""
+
+    may_show_a_run: bool
+    states_recovery: bool
+    may_be_progress: bool
+
+    @property
+    def may_be_sign(self) -> bool:
+        """May it show any of these?"""
+        return self.may_show_a_run or self.states_recovery or self.may_be_progress
+
+
+@dataclass(frozen=True, slots=True)
+class _Region:
+    """The lines behind facts that stand near each other, their offsets, and what each may show."""
+
+    lines: Sequence[Line]
+    offsets: Sequence[int]
+    glances: Sequence[_Glance]
+
+
 class _LinesBehind:
     """The lines behind the facts of a source, which are read once for facts that stand near each other."""
 
     def __init__(self, text: Text, offsets: Sequence[int]) -> None:
         self._text = text
-        self._regions: list[tuple[int, int]] = []
+        self._borders: list[tuple[int, int]] = []
         for offset in sorted(offsets):
-            start = self._regions.pop()[0] if self._regions and offset < self._regions[-1][1] else offset
-            self._regions.append((start, offset + _REACH))
-        self._lines: dict[int, tuple[list[Line], list[int], list[int]]] = {}
+            start = self._borders.pop()[0] if self._borders and offset < self._borders[-1][1] else offset
+            self._borders.append((start, offset + _REACH))
+        self._regions: dict[int, _Region] = {}
 
-    def near(self, fact: Evidence) -> list[ParsedLine]:
-        """Return the next lines behind a fact, and of those further behind the ones that may be a sign."""
+    def near(self, fact: Evidence) -> tuple[Sequence[Line], Sequence[tuple[_Glance, Line]]]:
+        """Return the lines right behind a fact, and those near behind it that may be signs."""
         if fact.end <= fact.offset:
-            return []
-        lines, offsets, signs = self._read(fact.offset)
-        first = bisect.bisect_left(offsets, fact.end)
-        stop = min(first + _NEAR_LINES, bisect.bisect_left(offsets, fact.offset + _REACH))
-        second = min(first + _NEXT_LINES, stop)
-        further = signs[bisect.bisect_left(signs, second) : bisect.bisect_left(signs, stop)]
-        return [lines[number].parsed for number in (*range(first, second), *further)]
+            return (), ()
+        region = self._read(fact.offset)
+        first = bisect.bisect_left(region.offsets, fact.end)
+        stop = min(first + _NEAR_LINES, bisect.bisect_left(region.offsets, fact.offset + _REACH))
+        glances = [(region.glances[number], region.lines[number]) for number in range(first, stop)]
+        signs = [(glance, line) for glance, line in glances if glance.may_be_sign]
+        return region.lines[first : min(first + _NEXT_LINES, stop)], signs
 
-    def _read(self, offset: int) -> tuple[list[Line], list[int], list[int]]:
-        """Return the lines of a region, their offsets, and the numbers of those that may be a sign."""
-        number = bisect.bisect_right(self._regions, (offset, math.inf)) - 1
-        if number not in self._lines:
-            start, end = self._regions[number]
+    def _read(self, offset: int) -> _Region:
+        """Return the region in which a fact stands."""
+        number = bisect.bisect_right(self._borders, (offset, math.inf)) - 1
+        if number not in self._regions:
+            start, end = self._borders[number]
             lines = list(self._text.lines_from(start, end - start))
-            signs = [index for index, line in enumerate(lines) if _may_be_sign(line.raw)]
-            self._lines[number] = lines, [line.offset for line in lines], signs
-        return self._lines[number]
+            self._regions[number] = _Region(lines, [line.offset for line in lines], list(map(_glance_at, lines)))
+        return self._regions[number]
 
 
 def _find_sign(fact: Evidence, text: Text, lines: _LinesBehind) -> str:
-    return _find_sign_behind(fact, lines.near(fact)) or _find_sign_before(fact, text)
+    return _find_sign_behind(fact, *lines.near(fact)) or _find_sign_before(fact, text)
 
 
-def _find_sign_behind(fact: Evidence, behind: Sequence[ParsedLine]) -> str:
-    if any(_shows_a_run(parsed.text[:_LONGEST]) for parsed in behind):
+def _find_sign_behind(fact: Evidence, next_lines: Sequence[Line], signs: Sequence[tuple[_Glance, Line]]) -> str:
+    if any(glance.may_show_a_run and _RUNS.search(_text_of(line)) for glance, line in signs):
         return "A later line shows that a job or a program runs"
-    if _recovers(fact, behind):
+    if _recovers(fact, [_text_of(line) for glance, line in signs if glance.states_recovery]):
         return "A later line shows that what it names works again"
-    if _makes_steps(fact, behind):
+    if _makes_steps(fact, (line.parsed for glance, line in signs if glance.may_be_progress)):
         return "Steps follow its line"
-    if any(_is_same_writer(fact, parsed) and goes_on(parsed.text) for parsed in behind[:_NEXT_LINES]):
+    if any(_is_same_writer(fact, line.parsed) and goes_on(line.parsed.text) for line in next_lines):
         return "The next lines say that the program goes on"
     return ""
 
 
-def _may_be_sign(raw: str) -> bool:
-    """Quick check of a line with its prefix: most lines behind a failure are no sign, and need not be parsed."""
-    return len(raw) > _LONGEST_GLANCE or _has_hint_of_sign(raw)
+def _text_of(line: Line) -> str:
+    return line.parsed.text[:_LONGEST]
 
 
-@ask_masked_text
-def _has_hint_of_sign(raw: str) -> bool:
-    lower = raw.lower()
-    return (
-        any(hint in raw for hint in _RUN_HINTS)
-        or any(hint in lower for hint in _STEP_HINTS)
-        or _OF_SESSION.search(raw) is not None
-        or _RECOVERED.search(raw) is not None
-        or has_hint(raw.encode("utf-8", "surrogatepass"))
-    )
+def _glance_at(line: Line) -> _Glance:
+    """Return what a line may show: most lines behind a failure are no sign, and need not be parsed."""
+    if line.outer is not None:
+        return _glance_at_text(line.parsed.text)
+    mask = mask_digits(line.data if line.is_undecoded else line.raw.encode("utf-8", "surrogatepass"))
+    ask = _glance_at_mask if len(mask) <= _LONGEST_KEPT else _glance_at_mask.__wrapped__
+    return ask(mask, line.table)
 
 
-def _shows_a_run(text: str) -> bool:
-    return _may_show_a_run(text) and _RUNS.search(text) is not None
+@functools.lru_cache(1 << 12)
+def _glance_at_mask(mask: bytes, table: Table) -> _Glance:
+    return _glance_at_text(Line(0, mask, 1970, table).parsed.text)
+
+
+def _glance_at_text(text: str) -> _Glance:
+    text = text[:_LONGEST]
+    return _Glance(_may_show_a_run(text), _states_recovery(text), shows_progress(text) or has_hint_in_text(text))
 
 
 @ask_masked_text
@@ -163,13 +188,16 @@ def _is_same_writer(fact: Evidence, parsed: ParsedLine) -> bool:
 
 
 def _makes_steps(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
+    """Does the writer make steps behind the fact? `behind` are the lines that may be some."""
     time = fact.origin.time
-    steps = [parsed for parsed in behind if _is_same_writer(fact, parsed) and _is_progress(parsed.text[:_LONGEST])]
-    is_of_nobody = fact.kind in _OF_HOST or (fact.kind == "exception" and fact.origin.rank is None)
-    if not is_of_nobody or len(steps) >= _FEWEST_STEPS:
-        return bool(steps)
-    times = [step.origin.time for step in steps if step.origin.time is not None]
-    return time is not None and any(later - time >= _WENT_ON for later in times)
+    steps = (parsed for parsed in behind if _is_same_writer(fact, parsed) and _is_progress(parsed.text[:_LONGEST]))
+    if fact.kind not in _OF_HOST and not (fact.kind == "exception" and fact.origin.rank is None):
+        return next(steps, None) is not None
+    for number, step in enumerate(steps, 1):
+        later = step.origin.time
+        if number >= _FEWEST_STEPS or (time is not None and later is not None and later - time >= _WENT_ON):
+            return True
+    return False
 
 
 def _is_progress(text: str) -> bool:
@@ -177,8 +205,8 @@ def _is_progress(text: str) -> bool:
     return shows_progress(text) or (scope != "" and rank is None)
 
 
-def _recovers(fact: Evidence, behind: Iterable[ParsedLine]) -> bool:
-    recoveries = [parsed.text[:_LONGEST] for parsed in behind if _states_recovery(parsed.text[:_LONGEST])]
+def _recovers(fact: Evidence, recoveries: Sequence[str]) -> bool:
+    """Does a line that states a recovery name what the fact names?"""
     names = set(_NAME.findall(fact.text[:_LONGEST])) if recoveries else set()
     return any(not names.isdisjoint(_NAME.findall(text)) for text in recoveries)
 

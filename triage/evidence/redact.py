@@ -42,6 +42,7 @@ def _hints() -> Any:
     return hints
 
 
+@functools.lru_cache(maxsize=64)  # a fact has the same text as its field and as its excerpt
 def _hinted(text: str) -> list[int]:
     """Return the numbers of the rules, in order, of which the text holds a hint."""
     return sorted(_hints().Match(text.encode("utf-8", "replace")) or ())

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks import file_prefix_checks as checks
@@ -287,16 +288,20 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
 
     `outer` has the grammars of the prefixes around messages, if the lines are these messages: its prefixes are kept.
     """
-    is_labelled = len(lines) < _ENOUGH_LINES or _is_labelled(lines) or _is_labelled([_label_text(x) for x in lines])
+    looks = [_look_at(line) for line in lines]
+    is_labelled = len(lines) < _ENOUGH_LINES or _LABELLED_SHARE * max(
+        sum(look.is_labelled for look in looks), sum(look.is_labelled_behind for look in looks)
+    ) >= len(lines)
     grammars = GRAMMARS if is_labelled else _WITHOUT_LABEL
     chosen = () if outer is None else _list_file_prefixes(outer)
-    if not chosen and _is_from_pdsh(lines):
+    if not chosen and any(look.is_of_pdsh for look in looks) and _is_from_pdsh(lines):
         chosen = tuple(entry for entry in FILE_PREFIXES if entry.grammar.name == _PDSH)
     table = _table_with(chosen, grammars) if chosen else BY_START if is_labelled else UNLABELLED
-    lines = [line for line in lines if not _BANNER.search(line)]
+    lines = [line for line, look in zip(lines, looks, strict=True) if not look.is_banner]
+    looks = [look for look in looks if not look.is_banner]
     if len(lines) < _FEWEST:
         return table
-    if _may_have_file_prefix(lines[:: len(lines) // (2 * _FEWEST) or 1]):
+    if _may_have_file_prefix(looks[:: len(looks) // (2 * _FEWEST) or 1]):
         chosen, table = _choose_file_prefixes(lines, chosen, table, grammars)
     tag = _find_program_tag(lines, table)
     return table if tag is None else _table_with((*chosen, tag), grammars)
@@ -369,24 +374,50 @@ def _remove_stamps(lines: Sequence[str]) -> list[str]:
     return [line[match.end() :] for line, match in matches if match is not None]
 
 
-def _label_text(line: str) -> str:
-    """Return the line without its prefixes if it may have a label, else ""."""
-    return parse_prefix(line, 1970, UNLABELLED).text if _LABEL_END.search(line) else ""
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a line shows by all but its digits: a label at its start, or behind its prefix; a banner; pdsh's own report.
+
+    `prefixes` has a row for each view of the line, without some of its prefixes: which file prefixes begin it. None
+    stands for a view that the line is not in.
+    """
+
+    is_labelled: bool
+    is_labelled_behind: bool
+    is_banner: bool
+    is_of_pdsh: bool
+    prefixes: tuple[tuple[bool, ...] | None, ...]
 
 
-def _is_labelled(texts: Sequence[str]) -> bool:
-    return _LABELLED_SHARE * sum(_LABEL.match(text) is not None for text in texts) >= len(texts)
-
-
-def _may_have_file_prefix(some: Sequence[str]) -> bool:
-    """Quick check of a few lines: does any file prefix match a third of them? In most files none does."""
-    left = (_remove_prefixes(some, _table_with((), rest)) for rest in _MORE_LEFT)
-    views = (_remove_prefixes(some, BY_START), some, *left, _remove_stamps(some))
-    return any(
-        3 * sum(entry.grammar.pattern.match(text) is not None for text in texts) >= len(texts) > 0
-        for texts in views
-        for entry in FILE_PREFIXES
+@ask_masked_text
+def _look_at(line: str) -> _Look:
+    views = [
+        _remove_prefixes([line], BY_START),
+        [line],
+        *(_remove_prefixes([line], _table_with((), rest)) for rest in _MORE_LEFT),
+        _remove_stamps([line]),
+    ]
+    behind = parse_prefix(line, 1970, UNLABELLED).text if _LABEL_END.search(line) else ""
+    return _Look(
+        _LABEL.match(line) is not None,
+        _LABEL.match(behind) is not None,
+        _BANNER.search(line) is not None,
+        _PDSH_REPORT.match(line) is not None,
+        tuple(tuple(map(_begins(text), FILE_PREFIXES)) if texts else None for texts in views for text in texts or [""]),
     )
+
+
+def _begins(text: str) -> Callable[[FilePrefix], bool]:
+    return lambda entry: entry.grammar.pattern.match(text) is not None
+
+
+def _may_have_file_prefix(some: Sequence[_Look]) -> bool:
+    """Quick check of a few lines: does any file prefix match a third of them? In most files none does."""
+    for rows in zip(*(look.prefixes for look in some), strict=True):
+        texts = [row for row in rows if row is not None]
+        if any(3 * sum(matches) >= len(texts) for matches in zip(*texts, strict=True)):
+            return True
+    return False
 
 
 @functools.cache

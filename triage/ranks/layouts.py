@@ -83,7 +83,7 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
         return Layout(resolve_labels(detect_table(_sample(joined, SAMPLED_LINES)), joined), word_width=word_width)
     half = SAMPLED_LINES // 2
     lines = _sample(head, half) + _sample(tail[tail.find(b"\n") + 1 :], half)
-    table = resolve_labels(detect_table(lines), head + b"\n" + tail)
+    table = resolve_labels(detect_table(lines), head, tail)
     wrapper = detect_wrapper(lines, table, head + b"\n" + tail)
     if wrapper == "json":
         messages = [message for line in lines for message in _json_messages(line, table)]

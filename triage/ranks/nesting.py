@@ -14,6 +14,8 @@ import functools
 import itertools
 import re
 
+from triage.base.digit_masks import ask_masked, list_masks
+from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks.grammar import Grammar, Table, build_table, make_grammar
 from triage.ranks.grammars import GRAMMARS
@@ -26,8 +28,8 @@ _BARE_TEE = make_grammar(
 )
 _TEE_LAYERS = (("torchrun tee",), ("torchrun tee with a host role",), (_BARE_TEE.name,))
 _TEE = lazy_re(rb"(?m)^[^\n]{1,120}?\[(?!rank\d)(?:[A-Za-z_][\w.-]*?:?)?\d{1,4}\]:")
-_TEE_END = lazy_re(rb"\d\]:")  # a quick check
 _TWO_RANKS = lazy_re(rb"\[rank(\d{1,18})\]:(?!\[rank\1\]:)\[rank\d+\]: ?")
+_MAY_BE_TWO_RANKS = lazy_re(rb"\[rank\d+\]:\[rank\d+\]:")
 # Behind a bare number: the rank as torch tags it, as NCCL's Init lines state it, or as a greeting of the program.
 _STATED = lazy_re(
     rb"(?m)^[^\n]{0,120}?\[(\d{1,4})\]:(?:\[rank(\d{1,6})\]:|[^\n]{0,160}?\b[Rr]ank (\d{1,6}) (?:nranks|of) \d)"
@@ -56,20 +58,39 @@ _ROLE_RANK = make_grammar(
 )
 
 
-def resolve_labels(table: Table, data: bytes) -> Table:
-    """Return the table for a source with the lines `data`, in which labels that cannot be ranks give none."""
+def resolve_labels(table: Table, *pieces: bytes) -> Table:
+    """Return the table for a source with these pieces, in which labels that cannot be ranks give none."""
+    data = b"\n".join(pieces)
+    looks = list(itertools.chain.from_iterable(map(_look_at.of_mask, list_masks(piece)) for piece in pieces))
     if any(entry.name == _REPLICA for entry in table["a"]):
         table = build_table((_BARE_TEE, *_in_order(table)))
     elif any(entry.name == _TEMPLATE for entry in table["[d"]) and _are_local_ranks(data):
         table = build_table(tuple(_BARE_TEE if entry.name == _TEMPLATE else entry for entry in _in_order(table)))
-    has_role_rank = b"[rank" in data and _TWO_RANKS.search(data) is not None
-    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if _TEE_END.search(data) else []
+    has_role_rank = any(look.may_have_two_ranks for look in looks) and _TWO_RANKS.search(data) is not None
+    has_tee = any(look.has_tee for look in looks)
+    heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if has_tee else []
     sampled = [head.decode("utf-8", "replace") for head in heads[:: len(heads) // _MOST + 1]]
-    labels_nodes = any(_label_differs(head, table) for head in sampled) or _labels_nodes(data, table)
+    may_start = any(look.may_start for look in looks)
+    labels_nodes = any(_label_differs(head, table) for head in sampled) or _labels_nodes(data, table, may_start)
     names_hosts = any(_name_is_host(head, table) for head in sampled)
     if not (has_role_rank or labels_nodes or names_hosts):
         return table
     return _changed(_in_order(table), has_role_rank, labels_nodes, names_hosts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a line may have, by all but its digits. The patterns are slow on the lines of a whole source."""
+
+    has_tee: bool
+    may_have_two_ranks: bool
+    may_start: bool
+
+
+@ask_masked
+def _look_at(line: bytes) -> _Look:
+    may_start = any(hint in line for hint in _STARTER_HINTS)
+    return _Look(_TEE.search(line) is not None, _MAY_BE_TWO_RANKS.search(line) is not None, may_start)
 
 
 def _are_local_ranks(data: bytes) -> bool:
@@ -87,13 +108,13 @@ def _label_differs(head: str, table: Table) -> bool:
     return any(_is_label(entry) for start in table.values() for entry in start if entry.name in parsed.layers[:-1])
 
 
-def _labels_nodes(data: bytes, table: Table) -> bool:
+def _labels_nodes(data: bytes, table: Table, may_start: bool) -> bool:
     """Do the labels number nodes?
 
-    A program that starts processes writes behind one, or each tag (except rank 0's) is another number than its label.
+    A program that starts processes writes behind one (`may_start`: a line may be such a program's), or each tag (except
+    rank 0's) is another number than its label.
     """
-    # The patterns are slow, so the hints are checked first.
-    starting = _STARTER.finditer(data) if any(hint in data for hint in _STARTER_HINTS) else ()
+    starting = _STARTER.finditer(data) if may_start else ()
     if any(_label_number(match[1], table) is not None for match in itertools.islice(starting, _MOST)):
         return True
     is_tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")

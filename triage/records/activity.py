@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from triage.base.digit_masks import ask_masked, ask_masked_text
+from triage.base.digit_masks import ask_masked, ask_masked_text, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Origin
@@ -145,15 +145,14 @@ class _LineChoice:
         self._counts: dict[str | bytes, int] = {}
         self._hints = self._completions = 0
 
-    def takes(self, writer: str | bytes, data: bytes) -> bool:
+    def takes(self, writer: str | bytes, data: bytes, glance: _Glance) -> bool:
         """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
         count = self._counts.get(writer, 0)
         most = _PER_WRITER if writer else self._without_writer
-        is_informative, may_say_end = _glance(data)
-        if data and count < most and (not count or is_informative):
+        if data and count < most and (not count or glance.is_informative):
             self._counts[writer] = count + 1
             return True
-        if not may_say_end or self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS:
+        if not glance.may_say_end or self._hints >= _MOST_HINTS or self._completions >= _MOST_COMPLETIONS:
             return False
         self._hints += 1
         is_completion = bool(read_completion(data[-_LONGEST_END:].decode("utf-8", "replace"))[0])
@@ -161,17 +160,21 @@ class _LineChoice:
         return is_completion
 
 
-@ask_masked
-def _glance(line: bytes) -> tuple[bool, bool]:
-    """Return whether a line is informative, and whether it may say that something ended well."""
-    return _INFORMATIVE.search(line) is not None and _STACK.search(line) is None, has_hint(line)
+@dataclass(frozen=True, slots=True)
+class _Glance:
+    """What a line shows by all but its digits. `writer` is its place, empty where none stands there."""
+
+    writer: slice
+    is_informative: bool
+    may_say_end: bool
 
 
 @ask_masked
-def _find_writer(start: bytes) -> slice:
-    """Return where the writer stands in the start of a line; an empty slice where none does."""
-    match = _WRITER.search(start)
-    return slice(*match.span("rank" if match["rank"] else "label")) if match else slice(0, 0)
+def _glance(line: bytes) -> _Glance:
+    match = _WRITER.search(line[:_WRITER_BYTES])
+    writer = slice(*match.span("rank" if match["rank"] else "label")) if match else slice(0, 0)
+    is_informative = _INFORMATIVE.search(line) is not None and _STACK.search(line) is None
+    return _Glance(writer, is_informative, has_hint(line))
 
 
 @ask_masked_text
@@ -195,27 +198,28 @@ def read_activity(
     `offset` is where `tail` starts. `whole`: it starts with a whole line. `one`: a single rank wrote all of it, so that
     a few lines are enough. `by_prefix`: every line is parsed for its writer, not only those with common labels.
     """
-    position = tail.find(b"\n") + 1 if offset and not whole else 0
     end = offset + len(tail)
     text = Text(
         "", lambda start, length: tail[max(0, start - offset) : max(0, start - offset + length)], end, year, layout
     )
     choice = _LineChoice(one=one)
     activity = []
-    for data in reversed(tail[position:].split(b"\n")[-_TAIL_LINES:]):
-        end -= len(data)
+    lines = split_lines(tail)
+    first = 1 if offset and not whole and len(lines) > 1 else 0
+    is_parsed = layout.is_wrapped or by_prefix
+    for mask, start in reversed(lines[max(first, len(lines) - _TAIL_LINES) :]):
+        data, place = tail[start : start + len(mask)], offset + start
         line: Line | None = None
-        writer: str | bytes
-        if (layout.is_wrapped or by_prefix) and data:
-            line = next(iter(text.parse_line(data, end)[-1:]), None)
-            writer = _writer_of(line.parsed) if line else b""
+        if is_parsed and data:
+            line = next(iter(text.parse_line(data, place)[-1:]), None)
             data = line.parsed.text.encode("utf-8", "replace") if line else b""
+            is_taken = choice.takes(_writer_of(line.parsed) if line else b"", data, _glance(data))
         else:
-            writer = data[_find_writer(data[:_WRITER_BYTES])]
-        if choice.takes(writer, data):
-            line = line or split_line(data, end, year, layout.table)[-1]
+            glance = _glance.of_mask(mask)
+            is_taken = choice.takes(data[glance.writer], data, glance)
+        if is_taken:
+            line = line or split_line(data, place, year, layout.table)[-1]
             activity.append(_activity_of(line.parsed, line.offset))
-        end -= 1
     return activity[::-1]
 
 

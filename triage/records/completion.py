@@ -129,7 +129,7 @@ def has_hint(line: bytes) -> bool:
 def read_completion(text: str) -> tuple[Scope, int | None]:
     """Return what a line says to have ended well, and the rank that it names for a process; an empty scope: nothing."""
     text = text[:_LONGEST].rstrip()
-    if not _has_hint_in_text(text):
+    if not has_hint_in_text(text):
         return "", None
     if any(sign in text for sign in _SHARE_SIGNS):
         return _read(text)
@@ -139,7 +139,8 @@ def read_completion(text: str) -> tuple[Scope, int | None]:
 
 
 @ask_masked_text
-def _has_hint_in_text(text: str) -> bool:
+def has_hint_in_text(text: str) -> bool:
+    """The same of decoded text."""
     lower = text.lower()
     return any(hint in lower for hint in _HINTS)
 

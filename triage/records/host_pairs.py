@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from triage.base.digit_masks import ask_lines, ask_masked, mask_digits
+from triage.base.digit_masks import ask_lines, ask_masked, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks.grammar import Table
@@ -39,12 +39,12 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
     """Return the pairs in the first and last lines of a source, each once."""
     pairs: dict[HostPair, None] = {}
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
+        masks = {start: mask for mask, start in split_lines(data)} if text.layout.has_whole_lines else {}
         for start, end in _hinted_lines(data):
-            physical = data[start:end]
-            is_short = text.layout.has_whole_lines and len(physical) <= _LONGEST_GLANCE
-            if is_short and not _may_give_pair(mask_digits(physical), text.layout.table):
+            mask = masks.get(start, b"")
+            if 0 < len(mask) <= _LONGEST_GLANCE and not _may_give_pair(mask, text.layout.table):
                 continue
-            for line in text.parse_line(physical, offset + start):
+            for line in text.parse_line(data[start:end], offset + start):
                 pairs.update(dict.fromkeys(_read(line)))
         pods = find_described_pods(text, data, offset)
         pairs.update({HostPair(pod.name, pod.node, True): None for pod in pods})

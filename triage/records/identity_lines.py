@@ -40,7 +40,7 @@ RANK_OF_WORLD = lazy_re(
     r"(?im)(?:^|[:|,\]] ?|\b(?:process|worker|from|is|i am|global|world|as|info|initiali[sz]ed|started|mpi) )"
     r"rank[ :=]{0,2}(\d{1,6})(?: ?/ ?| out of | of )(\d{1,7})\b(?! ?%)"
 )
-_HINTS = ("world", "nranks", "rank ", "clients joined", "rank=", "rank:", "slurm_procid")
+HINTS = ("world", "nranks", "rank ", "clients joined", "rank=", "rank:", "slurm_procid")
 _HEAD = 1 << 13
 _MOST_LINES = 1 << 14
 
@@ -71,7 +71,7 @@ def learn_from_text(job: JobMap, source: str, text: str) -> None:
     hinted = "\n".join(
         line
         for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True)
-        if any(hint in lower for hint in _HINTS)
+        if any(hint in lower for hint in HINTS)
     )
     for match in WORLD_SIZE.finditer(hinted):
         job.sizes.add(int(match[1] or match[2] or match[3]))

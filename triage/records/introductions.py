@@ -89,6 +89,8 @@ class Introduction:
 def read_introduction(origin: Origin, text: str) -> Introduction:
     """Return the host that a line names for the rank that it is about; `origin` is what its prefix says."""
     text = text[:LONGEST]
+    if not may_introduce(text.encode("utf-8", "replace")):
+        return Introduction()
     lower = text.lower()
     for form in (form for hint, form in _FIXED_FORMS if hint in lower):
         if (match := form.search(text)) is not None:

@@ -14,6 +14,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Iterator, Sequence
 
+from triage.base.digit_masks import ask_masked
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.ranks.grammar import Table, start_class
@@ -75,10 +76,11 @@ def find_second_writers(line: bytes) -> list[int]:
     return places
 
 
-def may_have_second_writer(page: bytes) -> bool:
-    """Quick check of many lines: does a bracket follow text directly, or a traceback or progress bar run on?"""
-    return any(_follows_text(page, match.start()) for match in _PREFIX_BEHIND_TEXT.finditer(page)) or any(
-        pattern.search(page) for pattern in (_TWO_TRACEBACKS, PROGRESS_BAR_END)
+@ask_masked
+def may_have_second_writer(line: bytes) -> bool:
+    """Quick check: does a bracket follow text directly, or a traceback or progress bar run on?"""
+    return any(_follows_text(line, match.start()) for match in _PREFIX_BEHIND_TEXT.finditer(line)) or any(
+        pattern.search(line) for pattern in (_TWO_TRACEBACKS, PROGRESS_BAR_END)
     )
 
 

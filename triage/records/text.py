@@ -7,7 +7,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 
-from triage.base.digit_masks import ask_masked
+from triage.base.digit_masks import ask_masked, mask_digits
 from triage.base.lazy_re import lazy_re
 from triage.ranks import log_wrappers, terminal_wrap, word_wrap
 from triage.ranks.grammar import Table
@@ -73,6 +73,11 @@ class Line:
             self._raw = _decode(self.data)
         return self._raw
 
+    @property
+    def is_undecoded(self) -> bool:
+        """Is nothing but its bytes known?"""
+        return self._raw is None
+
     def start_of(self, writer: str) -> bytes:
         """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
         colour = _COLOURS.match(self.data)
@@ -105,24 +110,32 @@ class Line:
 class _Page:
     """The physical lines that start in one page; each is split into parsed lines on first use."""
 
-    __slots__ = ("_is_plain", "_may_start_anywhere", "_text", "lines", "offsets", "parts")
+    __slots__ = ("_may_start_anywhere", "_text", "lines", "masks", "offsets", "parts")
 
     def __init__(self, offset: int, data: bytes, is_wrapped: bool) -> None:
         self._text = b"\n" + data
         self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
+        self.masks = mask_digits(data).split(b"\n")  # an empty one more behind the last newline
         self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
         self.lines: list[list[Line] | None] = [None] * len(self.parts)
-        self._may_start_anywhere = is_wrapped or may_have_second_writer(data)
-        self._is_plain = not self._may_start_anywhere and b"\r" not in data
+        self._may_start_anywhere = True if is_wrapped else None
 
     def may_start(self, index: int, start: bytes) -> bool:
         """Can a line that begins with `start` be in this physical line?"""
         part = self.parts[index]
-        return part.startswith(start) or self._may_start_anywhere or b"\r" in part
+        return part.startswith(start) or b"\r" in part or self._may_have_second_writer()
+
+    def _may_have_second_writer(self) -> bool:
+        if self._may_start_anywhere is None:
+            self._may_start_anywhere = any(map(may_have_second_writer.of_mask, set(self.masks)))
+        return self._may_start_anywhere
 
     def starting(self, first: int, start: bytes) -> Iterator[int]:
         """Yield the indices from `first` on of the physical lines in which a line that begins with `start` can be."""
-        if not start or not self._is_plain or first >= len(self.parts):
+        if not start or first >= len(self.parts):
+            yield from range(first, len(self.parts))
+            return
+        if b"\r" in self._text or self._may_have_second_writer():
             yield from (index for index in range(first, len(self.parts)) if self.may_start(index, start))
             return
         wanted, base = b"\n" + start, self.offsets[0]
@@ -130,13 +143,6 @@ class _Page:
         while place >= 0:
             yield bisect.bisect_left(self.offsets, base + place)
             place = self._text.find(wanted, place + 1)
-
-    def at(self, index: int, split: Callable[[bytes, int], list[Line]]) -> list[Line]:
-        """Return the parsed lines of a physical line."""
-        lines = self.lines[index]
-        if lines is None:
-            lines = self.lines[index] = split(self.parts[index], self.offsets[index])
-        return lines
 
 
 class Text:
@@ -147,6 +153,7 @@ class Text:
         self.size = size
         self.year = year
         self.layout = layout
+        self._has_whole_lines = layout.has_whole_lines
         self._read = read
         self._cut_lines = CutLines(read, size, layout.table) if layout.cuts_lines else None
         self._pages: OrderedDict[int, _Page] = OrderedDict()
@@ -166,7 +173,7 @@ class Text:
                 if others > gap:
                     return
                 others, next_index = 0, max(next_index, index + 1)
-                for line in page.at(index, self._parse_line):
+                for line in self._lines_at(page, index):
                     if line.offset >= stop:
                         return
                     if line.offset >= offset:
@@ -184,9 +191,7 @@ class Text:
                 if page.offsets[index] < least - LONGEST:
                     return
                 if page.may_start(index, start):
-                    yield from (
-                        line for line in reversed(page.at(index, self._parse_line)) if least <= line.offset < offset
-                    )
+                    yield from (line for line in reversed(self._lines_at(page, index)) if least <= line.offset < offset)
 
     def lines_at(self, start: int, end: int) -> list[Line]:
         """Return the lines of the physical line in [start, end)."""
@@ -203,8 +208,8 @@ class Text:
         piece gives the whole line.
         """
         table = self.layout.table
-        if self.layout.has_whole_lines:
-            return self._split_once(data, offset)
+        if self._has_whole_lines:
+            return self._split_once(data, offset, mask_digits(data))
         joined = self._join_pieces(data, offset)
         begin, end = offset, None
         if joined is not None:
@@ -224,13 +229,29 @@ class Text:
             lines[-1].joined_end = end
         return lines
 
-    def _split_once(self, data: bytes, offset: int) -> list[Line]:
+    def _lines_at(self, page: _Page, index: int) -> list[Line]:
+        """Return the lines of a physical line of a page."""
+        lines = page.lines[index]
+        if lines is None:
+            data, offset = page.parts[index], page.offsets[index]
+            if self._has_whole_lines:
+                lines = self._split_once(data, offset, page.masks[index])
+            else:
+                lines = self._parse_line(data, offset)
+            page.lines[index] = lines
+        return lines
+
+    def _split_once(self, data: bytes, offset: int, mask: bytes) -> list[Line]:
         """Split a physical line; several rooms read the same lines."""
         lines = self._lines.get((offset, len(data)))
         if lines is None:
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
-            lines = self._lines[offset, len(data)] = split_line(data, offset, self.year, self.layout.table)
+            if is_one_line.of_mask(mask):
+                lines = [Line(offset, data, self.year, self.layout.table)]
+            else:
+                lines = split_line(data, offset, self.year, self.layout.table)
+            self._lines[offset, len(data)] = lines
         return lines
 
     def _join_pieces(self, data: bytes, offset: int) -> tuple[bytes, int, int] | None:

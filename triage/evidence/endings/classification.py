@@ -52,6 +52,8 @@ _ANNOUNCES = lazy_re(
     r"(?i:\b(?:following|below) (?:error|exception|log|message|output|traceback|warning)s?\b[^:]{0,80}[:.]?$)|"
     r"\b(?:I|[Ww]e) (?:get|got|see|saw|have|had|am getting|run|ran|encounter(?:ed)?|face) [^:]{1,160}:$"
 )
+# The patterns tell zero from other digits (`exit code 0`), and name files with a 9 (`solver.f90:12`).
+_ALIKE = str.maketrans("2345678", "1" * 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +76,20 @@ def strip_box(text: str) -> str:
     return _BOX.sub("", text) if text[:1] in " │┃|╭╰╮─+" or text[-1:] in "│┃╮╯" else text.rstrip()
 
 
-@functools.lru_cache(maxsize=8192)
 def classify(text: str, level: str = "") -> LineForm:
-    """Return the form of a line without its prefix; `level` is that of its logger.
+    """Return the form of a line without its prefix; `level` is that of its logger."""
+    return _classify_alike(text[:LONGEST_LINE].translate(_ALIKE), level)
 
-    Many ranks print the same lines, so results are cached.
-    """
-    line = strip_box(text[:LONGEST_LINE])
+
+@functools.lru_cache(maxsize=8192)
+def _classify_alike(text: str, level: str) -> LineForm:
+    """Classify all lines that differ only in digits that no pattern tells apart: many ranks print such lines."""
+    line = strip_box(text)
     if not any(map(str.isalnum, line)) or _NOISE.search(line) or _ANNOUNCES.search(line):
         return UNLIKE
     if _ONLY_STATUS.match(line):
         return _ENDED
-    is_support = _SUPPORT.search(text[:LONGEST_LINE]) is not None
+    is_support = _SUPPORT.search(text) is not None
     is_help = _HELP.search(line) is not None
     best = UNLIKE
     is_low = level == "low" or warns(line)

@@ -10,7 +10,7 @@ import functools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from triage.base.digit_masks import ask_masked
+from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify_raw
@@ -29,6 +29,7 @@ _MANY = 10
 _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
 _LONGEST_HINT, _PREFIX_BYTES = 2000, 200
 _WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
+_WHOLE, _NOTHING = slice(0, 1 << 62), slice(0, 0)
 _NUMBER = lazy_re(rb"\s*\d+: ")
 _STREAM = lazy_re(rb"<std(?:out|err|diag)>")
 _PREFIX = lazy_re(
@@ -47,13 +48,34 @@ _HINT = lazy_re(
 
 
 @dataclass(frozen=True, slots=True)
+class _Form:
+    """What all lines have in common that differ only in their digits.
+
+    `writer` has the places of the prefix that all lines of a writer have, which stands behind `label`; `text` is the
+    place behind it. `is_stack`: the text may belong to a stack, or to a rule between blocks.
+    """
+
+    shape: bytes
+    label: bytes
+    writer: tuple[slice, ...]
+    text: slice
+    has_text: bool
+    is_stack: bool
+
+    @property
+    def is_counted(self) -> bool:
+        """Can lines of the form be the usual output of a program?"""
+        return self.has_text and not self.is_stack
+
+
+@dataclass(slots=True, eq=False)  # not frozen, for speed: one is made for every line
 class PhysicalLine:
-    """A line of a source as bytes. `writer` is the prefix that all lines of its writer have, `text` is behind it."""
+    """A line of a source as bytes. `writer` is the prefix that all lines of its writer have."""
 
     offset: int
     data: bytes
     writer: bytes
-    text: bytes
+    form: _Form
 
     @property
     def end(self) -> int:
@@ -80,8 +102,8 @@ def find_last_lines(head: bytes, tail: bytes, tail_offset: int) -> list[LastLine
 
     `head` is the start of the source, or empty where `tail` holds all of it.
     """
-    near = tail[-_GLANCE_BYTES:]
-    if _ends_as_usual(_split(near, tail_offset + len(tail) - len(near))[-_GLANCE:]):
+    near = max(0, tail_offset + len(tail) - _GLANCE_BYTES) or -1
+    if _ends_as_usual([line for line in _split(tail, tail_offset, _GLANCE) if line.offset > near]):
         return []
     return _find_in_lines(head, _split(tail, tail_offset, MOST_LINES))
 
@@ -114,15 +136,12 @@ def _group_near(offsets: Sequence[int]) -> Iterator[list[int]]:
 def _find_in_lines(head: bytes, split: list[PhysicalLine]) -> list[LastLines]:
     """Return for each writer its lines behind the last usual one."""
     lines = _join_numbered_lists(split)
-    shapes: dict[bytes, bytes] = {}
-    for line in lines:
-        shapes[line.data] = shapes.get(line.data) or shape_of(line.data)
-    usual = _usual_shapes(head, lines, shapes)
+    usual = _usual_shapes(head, lines)
     writers: dict[bytes, list[PhysicalLine]] = defaultdict(list)
     for line in lines:
-        if has_text(line.text):
+        if line.form.has_text:
             writers[line.writer].append(line)
-    results = (_behind_usual(writer, own, shapes, usual) for writer, own in writers.items())
+    results = (_behind_usual(writer, own, usual) for writer, own in writers.items())
     return [result for result in results if result is not None]
 
 
@@ -131,21 +150,21 @@ def sample_shapes(read: Read, size: int, tail_offset: int) -> Counter[bytes]:
     counts: Counter[bytes] = Counter()
     for number in range(1, _CHUNKS + 1):
         data = read(tail_offset * number // (_CHUNKS + 1), _CHUNK)
-        counts.update(_count_shapes(data.split(b"\n")[1:-1]))
+        counts.update(_count_shapes(mask_digits(data).split(b"\n")[1:-1]))
     return counts
 
 
 def without_usual(lines: Sequence[PhysicalLine], counts: Mapping[bytes, int]) -> tuple[PhysicalLine, ...]:
     """Return the lines whose shape does not stand in the middle of the source."""
-    return tuple(line for line in lines if is_stack(line.text) or not counts.get(shape_of(line.data)))
+    return tuple(line for line in lines if line.form.is_stack or not counts.get(line.form.shape))
 
 
 def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
     """Whether a few last lines of one writer show that it ended in its usual output: most logs do."""
-    texts = [line for line in lines if has_text(line.text)]
-    if len({line.writer for line in texts}) != 1 or any(is_stack(line.text) for line in texts):
+    texts = [line for line in lines if line.form.has_text]
+    if len({line.writer for line in texts}) != 1 or any(line.form.is_stack for line in texts):
         return False
-    shapes = [shape_of(line.data) for line in texts]
+    shapes = [line.form.shape for line in texts]
     counts = Counter(shapes)
     last = range(-1, -2 - MOST_USUAL_BEHIND, -1)
     return len(texts) > _FEWEST_AT_A_GLANCE and all(
@@ -155,24 +174,30 @@ def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
 
 def _split(tail: bytes, offset: int, most: int | None = None) -> list[PhysicalLine]:
     """Return the lines of the end of a source, or the last `most`; the first may be only a part of one."""
-    end = offset + len(tail)
+    parts = split_lines(tail)
+    first = len(parts) - most if most is not None and len(parts) > most else 1 if offset else 0
     lines = []
-    parts = tail.split(b"\n")
-    for data in reversed(parts[-most:] if most is not None and len(parts) > most else parts[1 if offset else 0 :]):
-        end -= len(data)
-        lines.append(PhysicalLine(end, data, *_split_prefix(data)))
-        end -= 1
-    return lines[::-1]
+    for mask, start in parts[first:]:
+        form = _read_form.of_mask(mask)
+        data = tail[start : start + len(mask)]
+        lines.append(PhysicalLine(offset + start, data, _writer_of(data, form), form))
+    return lines
 
 
-def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> list[PhysicalLine]:
+def _writer_of(data: bytes, form: _Form) -> bytes:
+    return form.label + b"".join([data[place] for place in form.writer]) if form.writer else b""
+
+
+def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> Sequence[PhysicalLine]:
     """Return the lines with `0: …`, `1: …` as items of a list, not as ranks, where most lines have no such prefix."""
-    texts = [line for line in lines if has_text(line.data)]
-    numbered = [line for line in texts if _NUMBER.fullmatch(line.writer)]
-    if not numbered or 2 * len(numbered) > len(texts):
-        return list(lines)
+    writers = {line.writer for line in lines if _NUMBER.fullmatch(line.writer)}
+    numbered = sum(line.writer in writers for line in lines) if writers else 0
+    if not numbered or 2 * numbered > sum(has_text(line.data) for line in lines):
+        return lines
     return [
-        PhysicalLine(line.offset, line.data, b"", line.data) if _NUMBER.fullmatch(line.writer) else line
+        PhysicalLine(line.offset, line.data, b"", _read_form_without_prefix(line.data))
+        if line.writer in writers
+        else line
         for line in lines
     ]
 
@@ -180,30 +205,48 @@ def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> list[PhysicalLine]:
 @functools.lru_cache(maxsize=4)
 def _count_head(head: bytes) -> Counter[bytes]:
     """Return the shapes in the start of a source; it is the same for all its writers."""
-    return _count_shapes(head.split(b"\n")[:-1])
+    return _count_shapes(mask_digits(head).split(b"\n")[:-1])
 
 
-def _count_shapes(lines: Sequence[bytes]) -> Counter[bytes]:
-    """Return how often each shape stands in the lines, without stacks and rules between blocks."""
-    return Counter(shape for shape in map(_counted_shape, lines) if shape is not None)
+def _count_shapes(masks: Sequence[bytes]) -> Counter[bytes]:
+    """Return how often each shape stands in lines, whose masks these are, without stacks and rules between blocks."""
+    counts: Counter[bytes] = Counter()
+    for mask, count in Counter(masks).items():
+        form = _read_form.of_mask(mask)
+        if form.is_counted:
+            counts[form.shape] += count
+    return counts
 
 
 @ask_masked
-def _counted_shape(line: bytes) -> bytes | None:
-    text = _split_prefix(line)[1]
-    return shape_of(line) if has_text(text) and not is_stack(text) else None
+def _read_form(line: bytes) -> _Form:
+    label, writer, text = _split_prefix(line)
+    return _Form(shape_of(line), label, writer, text, has_text(line[text]), is_stack(line[text]))
 
 
-def _split_prefix(data: bytes) -> tuple[bytes, bytes]:
-    """Return the writer of a line, and the text behind its prefix."""
+@ask_masked
+def _read_form_without_prefix(line: bytes) -> _Form:
+    return _Form(shape_of(line), b"", (), _WHOLE, has_text(line), is_stack(line))
+
+
+def _split_prefix(data: bytes) -> tuple[bytes, tuple[slice, ...], slice]:
+    """Return the label and the places of the writer of a line, and the place of the text behind its prefix."""
     if data[:1] in b" \t" and (field := _JSON_FIELD.match(data)) is not None:
-        return _split_prefix(field["text"]) if field[1] and field["text"] else (b"", b"")
-    places, start = _find_prefix(data[:_PREFIX_BYTES])
-    writer = b"".join([data[place] for place in places])
+        if not (field[1] and field["text"]):
+            return b"", (), _NOTHING
+        label, writer, text = _split_prefix(field["text"])
+        start = field.start("text")
+        return label, tuple(_shift(place, start) for place in writer), _shift(text, start)
+    writer, start = _find_prefix(data[:_PREFIX_BYTES])
     if not writer and b'{"' in data[:300]:
         rank = _JSON_WRITER.search(data[:8000])
-        writer = b"rank " + rank[1] if rank else b""
-    return writer, data[start:]
+        if rank is not None:
+            return b"rank ", (slice(*rank.span(1)),), slice(start, len(data))
+    return b"", writer, slice(start, len(data))
+
+
+def _shift(place: slice, by: int) -> slice:
+    return slice(place.start + by, place.stop + by)
 
 
 @ask_masked
@@ -218,32 +261,26 @@ def _find_prefix(start: bytes) -> tuple[tuple[slice, ...], int]:
     return tuple(slice(*part) for part in zip(edges[::2], edges[1::2], strict=True)), match.end()
 
 
-def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine], shapes: Mapping[bytes, bytes]) -> set[bytes]:
+def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     """Return the shapes of usual lines: one writer wrote them several times, and they are no failures.
 
     A failure's shape is usual too where usual lines follow it: the program went on.
     """
     head_counts = _count_head(head)
-    counts: dict[bytes, Counter[bytes]] = defaultdict(Counter)
-    examples: dict[bytes, bytes] = {}
-    for line in lines:
-        if has_text(line.text) and not is_stack(line.text):
-            shape = shapes[line.data]
-            counts[line.writer][shape] += 1
-            examples.setdefault(shape, line.data)
+    counted = [line for line in lines if line.form.is_counted]
+    examples = {line.form.shape: line.data for line in reversed(counted)}
+    totals = Counter(line.writer for line in counted)
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
-    for own in counts.values():
-        most_lines = own.total()
-        for shape in own:
-            total = Counter({shape: own[shape] + min(head_counts[shape], FEWEST)})
-            if is_usual(examples[shape], shape, total) and _is_harmless(examples[shape], own[shape], most_lines):
-                usual.add(shape)
+    for (writer, shape), own in Counter((line.writer, line.form.shape) for line in counted).items():
+        total = Counter({shape: own + min(head_counts[shape], FEWEST)})
+        if is_usual(examples[shape], shape, total) and _is_harmless(examples[shape], own, totals[writer]):
+            usual.add(shape)
     behind: Counter[bytes] = Counter()
     for line in reversed(lines):
-        shape = shapes[line.data]
+        shape = line.form.shape
         if shape in usual:
             behind[line.writer] += 1
-        elif behind[line.writer] > MOST_USUAL_BEHIND and not is_stack(line.text):
+        elif behind[line.writer] > MOST_USUAL_BEHIND and not line.form.is_stack:
             usual.add(shape)
     return usual
 
@@ -258,18 +295,16 @@ def _is_harmless(line: bytes, count: int, total: int) -> bool:
     return form is UNLIKE or (is_report and form.strength != "strong")
 
 
-def _behind_usual(
-    writer: bytes, lines: Sequence[PhysicalLine], shapes: Mapping[bytes, bytes], usual: set[bytes]
-) -> LastLines | None:
+def _behind_usual(writer: bytes, lines: Sequence[PhysicalLine], usual: set[bytes]) -> LastLines | None:
     """Return the lines of one writer behind its last usual line; or, up to a few usual lines, those before them."""
     stop, behind = len(lines), 0
-    while stop and shapes[lines[stop - 1].data] in usual:
+    while stop and lines[stop - 1].form.shape in usual:
         stop -= 1
         behind += 1
     if not stop or behind > MOST_USUAL_BEHIND:
         return None
     start = stop
-    while start and (shapes[lines[start - 1].data] not in usual or is_stack(lines[start - 1].text)):
+    while start and (lines[start - 1].form.shape not in usual or lines[start - 1].form.is_stack):
         start -= 1
     if start == stop or (behind and start == 0):
         return None

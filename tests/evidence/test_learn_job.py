@@ -1,0 +1,49 @@
+"""What the lines of a job state of all of it is read from those few lines that may state it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from triage.evidence.extraction import ExtractedJob
+from triage.evidence.learn_job import find_stating_lines, learn_addresses, learn_from_text
+
+SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"
+
+
+def _list_heads() -> Iterator[bytes]:
+    for path in sorted(SAMPLES.rglob("*")):
+        if path.is_file() and b"\0" not in (head := path.read_bytes()[: 1 << 13]):
+            yield head
+
+
+def _learn(text: str) -> tuple[object, ...]:
+    result = ExtractedJob()
+    learn_from_text(result, "a.log", text)
+    learn_addresses(result.job, text)
+    return result.versions, result.stated_versions, result.job.sizes, result.job.ranks, result.job.addresses
+
+
+def test_the_stating_lines_give_what_all_first_lines_give() -> None:
+    """In all samples, versions, sizes, ranks and addresses are those of the whole head."""
+    heads = list(_list_heads())
+    assert len(heads) > 300
+    for head in heads:
+        assert _learn(find_stating_lines(head)) == _learn(head.decode("utf-8", "replace"))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_stating"),
+    [
+        (b"node1:311:402 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>", True),
+        (b"PyTorch version 2.6.0", True),
+        (b"world_size=8", True),
+        (b"Kernel Module  550.54", True),
+        (b"step 3 loss 0.25 \xff", False),
+    ],
+)
+def test_a_line_states_something_by_its_words(line: bytes, is_stating: bool) -> None:
+    """Only lines with a word of what is learned are handed on, decoded."""
+    assert find_stating_lines(b"iteration 1\n" + line + b"\niteration 2") == (line.decode() if is_stating else "")
