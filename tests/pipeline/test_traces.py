@@ -87,7 +87,7 @@ def test_an_ingest_is_one_trace(collector: Collector, job: Path) -> None:
 
 def test_without_a_collector_the_sdk_is_not_imported(job: Path) -> None:
     """The base install needs none of it, and pays nothing."""
-    code = "import sys, triage; triage.ingest(sys.argv[1]); print([name for name in sys.modules if 'telemetry' in name])"
+    code = "import sys, triage; triage.ingest(sys.argv[1]); print([m for m in sys.modules if 'telemetry' in m])"
     command = [sys.executable, "-c", code, str(job)]
     own = {**os.environ, "PYTHONPATH": str(ROOT)}
     assert subprocess.run(command, env=own, capture_output=True, text=True, check=True).stdout == "[]\n"
