@@ -10,7 +10,8 @@ COPY triage triage
 COPY signatures signatures
 RUN python -m pip wheel --no-cache-dir --no-deps --wheel-dir /dist .
 RUN python -m venv /opt/triage
-RUN /opt/triage/bin/python -m pip install --no-cache-dir "$(ls /dist/*.whl)[web]"
+ARG EXTRAS=web
+RUN /opt/triage/bin/python -m pip install --no-cache-dir "$(ls /dist/*.whl)[${EXTRAS:-web}]"
 
 FROM python:3.11-slim
 RUN useradd --create-home --uid 1000 triage

@@ -93,8 +93,8 @@ def test_killed_workers_do_not_change_the_report(
                 os.kill(pid, signal.SIGKILL)
                 killed.append(pid)
 
+    cluster.client.wait_for_workers(2, timeout=300)
     pids = cluster.pids()
-    assert len(pids) == 2
     killer = threading.Thread(target=kill)
     killer.start()
     try:
@@ -102,7 +102,6 @@ def test_killed_workers_do_not_change_the_report(
     finally:
         is_over.set()
         killer.join()
-        cluster.client.wait_for_workers(2, timeout=60)
     assert shared == expected
     assert killed
 

@@ -218,6 +218,13 @@ def test_alert_starts_an_ingest(source_client: TestClient, store: Store) -> None
     assert store.tasks.counts() == {"queued": 1}
 
 
+def test_metrics_are_at_the_conventional_address(source_client: TestClient) -> None:
+    """`/metrics` has the metrics of the API."""
+    answer = source_client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert "triage_incidents 3" in answer.text
+
+
 def test_metrics_for_prometheus(source_client: TestClient) -> None:
     """Prometheus' client reads incidents, tasks by state, and responses by status and time."""
     parser = pytest.importorskip("prometheus_client.parser")

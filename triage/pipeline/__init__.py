@@ -41,7 +41,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
     Raises InputError if nothing there can be read, CatalogError if a catalog of the user cannot.
     """
     run = summary.RunMeter(paths)
-    return _diagnosis(read_job(paths, options, progress), run)
+    return summary.traced("ingest", lambda: _diagnosis(read_job(paths, options, progress), run))()
 
 
 def ingest_with_audit(
@@ -49,9 +49,13 @@ def ingest_with_audit(
 ) -> tuple[Diagnosis, Audit]:
     """Return what `ingest` and `audit` return, from one reading."""
     run = summary.RunMeter(paths)
-    analysed = read_job(paths, options, progress)
-    environment = _audit(analysed)
-    return _diagnosis(analysed, run), environment
+
+    def diagnose() -> tuple[Diagnosis, Audit]:
+        analysed = read_job(paths, options, progress)
+        environment = _audit(analysed)
+        return _diagnosis(analysed, run), environment
+
+    return summary.traced("ingest", diagnose)()
 
 
 def ingest_growing(paths: Sequence[str], scanned: ScannedJob, options: Options = Options()) -> Diagnosis:

@@ -21,19 +21,20 @@ from triage.pipeline.results import AnalysedJob, ScannedJob
 from triage.pipeline.scan_texts import scan_texts
 from triage.pipeline.scanned_texts import ScannedTexts
 from triage.pipeline.setting_causes import diagnose_with_settings
+from triage.pipeline.summary import traced
 
 _TEXTS_WITH_FACTS = 256  # a launcher or a prolog prints what the scheduler says; not each of thousands of ranks does
 
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
     """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
-    discovered = sources.discover(paths, allow_addresses=options.addresses)
+    discovered = traced("discover", sources.discover)(paths, allow_addresses=options.addresses)
     shown = list(map(displayed_address, paths))  # no later stage needs a password or a signature
     catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, shown, discovered.warnings)
     readings = open_readings(shown, intake.files, forms, options)
-    scanned = scan_texts(intake, readings, forms, catalog, options.for_paths(paths), progress)
+    scanned = traced("scan", scan_texts)(intake, readings, forms, catalog, options.for_paths(paths), progress)
     sources.stop_threads(paths)
     files, size = discovered.files, sum(file.size for file in discovered.files)
     job = ScannedJob(catalog, literals, scanned, len(files), size, discovered.warnings, readings=readings)
@@ -46,8 +47,8 @@ def analyse(
     """Extract the evidence of a scanned job, compare its ranks and diagnose it."""
     texts = ScannedTexts(job.scanned, options.sharer, job.readings.find_lines)
     done = advance(progress, sum(scan.size for _, scan in job.scanned), "read")
-    dumps = artifacts.read_artifacts(intake.artifacts)
-    extracted = extract_job(
+    dumps = traced("artifacts", artifacts.read_artifacts)(intake.artifacts)
+    extracted = traced("extract", extract_job)(
         job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.sharer, done, paths,
         earlier=job.readings,
     )  # fmt: skip
@@ -56,11 +57,11 @@ def analyse(
         facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
     )
     rules = compare.load_rules(options.settings)
-    compared = compare.compare_ranks(
+    compared = traced("compare", compare.compare_ranks)(
         job.scanned, texts.read_of, extracted, artifacts.reconcile(dumps.evidence, stacks.evidence), rules
     )
     applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
-    result = diagnose_with_settings(compared, extracted, applying)
+    result = traced("diagnose", diagnose_with_settings)(compared, extracted, applying)
     near_misses.name_near_misses(result, applying.signatures)
     warnings = {*job.warnings, *job.catalog.warnings, *intake.all_warnings(), *extracted.warnings}
     warnings.update(dumps.warnings, stacks.warnings, compared.warnings)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import ParamSpec, TypeVar
 
 from triage.base.addresses import common_path, is_address
 from triage.diagnose import ReasoningResult
@@ -13,6 +15,21 @@ from triage.evidence.extraction import ExtractedJob
 from triage.model import Job
 from triage.model.diagnosis import Stats
 from triage.sources.opened_file import cost_so_far
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+
+
+def traced(name: str, work: Callable[P, T]) -> Callable[P, T]:
+    """Return the work, in a span of OpenTelemetry where the program uses its SDK or a variable names a collector."""
+    if "opentelemetry.sdk.trace" not in sys.modules and not any(map(os.environ.get, _COLLECTORS)):
+        return work
+    try:
+        from triage.pipeline.traces import in_span
+    except ImportError:  # the extra otel is not installed
+        return work
+    return in_span(name, work)
 
 
 def summarise_job(

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import triage
 from triage.service import access, api, hooks, pages
-from triage.service.api import openapi
+from triage.service.api import openapi, operation
 from triage.service.authentication import Authentication
 from triage.service.csrf import AllowedHosts, CsrfProtection
 from triage.service.dependencies import ServiceState
@@ -106,7 +106,7 @@ def create_app(
     install_handlers(app)
     for router in api.ROUTERS:
         app.include_router(router, prefix=openapi.PREFIX, responses=openapi.ERRORS)
-    for router in (*pages.ROUTERS, hooks.router):
+    for router in (*pages.ROUTERS, hooks.router, operation.conventional_router):
         app.include_router(router, include_in_schema=False)
     app.openapi = partial(openapi.get_document, app)  # type: ignore[method-assign]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

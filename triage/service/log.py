@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from triage.service.errors import ServiceError, error_response
 
 # Monitoring asks for these all the time: only failures are logged.
-QUIET_PATHS = frozenset({"/api/v1/health", "/api/v1/ready", "/api/v1/metrics"})
+QUIET_PATHS = frozenset({"/api/v1/health", "/api/v1/ready", "/api/v1/metrics", "/metrics"})
 STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx", "none")
 TIME_BOUNDS = (0.005, 0.02, 0.05, 0.15, 0.5, 1.0, 5.0)
 # Responses by status class, responses by time with one bucket above the last bound, and the sum of seconds.

@@ -14,6 +14,8 @@ from triage.service.work.job_files import upload_directory
 from triage.store import Store
 
 router = APIRouter(tags=["operation"])
+conventional_router = APIRouter()
+"""Routes that other programs expect at the root."""
 STUCK_SECONDS = 3600.0  # a task that waits longer means that no worker runs
 
 
@@ -71,6 +73,7 @@ def limits(state: StateDep, _: Viewer) -> JsonResponse:
     return JsonResponse({name: values[name] for name in schemas.LimitsOut.model_fields})
 
 
+@conventional_router.get("/metrics")
 @router.get(
     "/metrics", responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}}, response_class=Response
 )
