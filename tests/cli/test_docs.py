@@ -24,6 +24,8 @@ COMMANDS = (
     "core",
     "flight",
     "repro",
+    "bundle",
+    "delete",
     *(
         f"catalog {name}"
         for name in (
@@ -60,7 +62,7 @@ COMMANDS = (
             "rekey",
         )
     ),
-    *(f"db {name}" for name in ("check", "vacuum", "export", "import", "copy", "migrate")),
+    *(f"db {name}" for name in ("check", "vacuum", "retention", "export", "import", "copy", "migrate")),
     "stacks",
     "collect",
     "watch",

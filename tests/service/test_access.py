@@ -41,6 +41,8 @@ SUBMITTER_ADDRESSES = re.compile(
 )
 CURATOR_ADDRESSES = re.compile(r"POST .*/(?:clusters/.*|assign|undo|work)$|GET /api/v1/audit$")
 
+ADMIN_ADDRESSES = re.compile(r"DELETE .*/incidents/")
+
 
 @pytest.fixture
 def tokens(store: Store) -> dict[str, str]:
@@ -70,7 +72,9 @@ def required_role(method: str, path: str) -> str | None:
     if (method, path) in WITHOUT_SIGN_IN:
         return None
     return (
-        "curator"
+        "admin"
+        if ADMIN_ADDRESSES.search(operation)
+        else "curator"
         if CURATOR_ADDRESSES.search(operation)
         else "submitter"
         if SUBMITTER_ADDRESSES.search(operation)

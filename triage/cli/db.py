@@ -95,6 +95,29 @@ def vacuum(older_than: OlderThan = None, max_size: MaxSize = None, store: option
     )
 
 
+def retention(dry_run: options.DryRun = False, store: options.StoreFile = None) -> None:
+    """Delete incidents that the settings no longer keep (`[retention]`), as workers do once an hour.
+
+    \b
+    Examples:
+      triage db retention --dry-run
+      triage db retention
+    """
+
+    from triage.cli.config import load_settings
+    from triage.render.phrases import format_count
+    from triage.settings.retention_rules import list_rules
+    from triage.store.retention import apply_rules
+
+    rules = list_rules(load_settings({"store.path": store}).settings.retention)
+    if not rules:
+        raise OptionError("the settings keep everything", hint="set retention.days, or write [[retention.rules]]")
+    with options.open_store(store) as opened:
+        done = apply_rules(opened.connections, opened.incidents, rules, dry_run=dry_run)
+    verb = "would be deleted" if dry_run else "deleted"
+    streams.write_output("".join(f"{format_count(count, 'incident')} {verb}: {rule}\n" for rule, count in done))
+
+
 def export(output: options.Output = None, salvage: Salvage = False, store: options.StoreFile = None) -> None:
     """Write the store as JSON Lines, without tokens and tasks.
 
@@ -228,6 +251,7 @@ def _read_lines(name: str) -> Iterator[str]:
 COMMANDS = (
     ("check", check),
     ("vacuum", vacuum),
+    ("retention", retention),
     ("export", export),
     ("import", import_),
     ("copy", copy),

@@ -94,7 +94,7 @@ GROUPS: tuple[tuple[str, typer.Typer], ...] = (
               triage db vacuum --older-than 180d
             """,
             "db",
-            order=("check", "vacuum", "export", "import", "copy", "migrate"),
+            order=("check", "vacuum", "retention", "export", "import", "copy", "migrate"),
         ),
     ),
     (

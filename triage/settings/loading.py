@@ -23,7 +23,15 @@ from triage.settings.notifications import (
     WebhookSettings,
 )
 from triage.settings.remote import RemoteSettings
-from triage.settings.sections import CatalogSettings, Section, Source, StoreSettings, TaskSettings, WebSettings
+from triage.settings.sections import (
+    CatalogSettings,
+    RetentionSettings,
+    Section,
+    Source,
+    StoreSettings,
+    TaskSettings,
+    WebSettings,
+)
 from triage.store.location import OFF
 
 # Older variables that every command reads, and the setting that each of them is for.
@@ -39,6 +47,7 @@ class Settings(BaseModel):
     catalog: CatalogSettings = Field(default_factory=CatalogSettings)
     web: WebSettings = Field(default_factory=WebSettings)
     tasks: TaskSettings = Field(default_factory=TaskSettings)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
     remote: RemoteSettings = Field(default_factory=RemoteSettings)
     routing: RoutingSettings = Field(default_factory=RoutingSettings)
     slack: SlackSettings = Field(default_factory=SlackSettings)

@@ -145,6 +145,28 @@ class TaskSettings(Section):
     waiting: int = Field(default=200, ge=1, description="uploads are refused while this many tasks wait")
 
 
+class RetentionRule(BaseModel):
+    """`[[retention.rules]]`: how long incidents with one value of a fact stay."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    fact: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]*=.+$", description="the fact as NAME=VALUE, as team=vision")
+    days: float = Field(gt=0, le=36_500, description="days since the ingest after which they are deleted")
+
+
+class RetentionSettings(Section):
+    """`[retention]`: how long incidents stay. Workers delete older ones once an hour; those with feedback stay."""
+
+    model_config = SettingsConfigDict(env_prefix="TRIAGE_RETENTION_")
+
+    days: float = Field(
+        default=0.0, ge=0, le=36_500, description="days since the ingest after which incidents are deleted; 0: never"
+    )
+    rules: tuple[RetentionRule, ...] = Field(
+        default=(), description="other times for incidents with a fact; `days` is for those that no rule names"
+    )
+
+
 class Source(BaseModel):
     """`[sources.NAME]`: a server directory from which clients ingest jobs by name, never by path.
 

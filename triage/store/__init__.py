@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from triage.store.cluster_actions import ClusterActions
     from triage.store.cluster_engine import ClusterEngine
     from triage.store.feedback import FeedbackLog
+    from triage.store.host_history import HostHistory
     from triage.store.notifications import Notifications
     from triage.store.saved_views import SavedViews
     from triage.store.search import Search
@@ -118,6 +119,12 @@ class Store:
         from triage.store.subscriptions import Subscriptions
 
         return Subscriptions(self.connections)
+
+    def host_history(self, host: str, device: str | None = None) -> HostHistory:
+        """What failed on a host, or on one of its devices."""
+        from triage.store.host_history import read_history
+
+        return read_history(self.connections, self.causes, self.cause_work, host, device)
 
     @cached_property
     def cluster_actions(self) -> ClusterActions:

@@ -14,6 +14,7 @@ from triage.store.sqlite import SqliteConnections
 BATCH = 500
 PROGRESS_STEPS = 10_000  # of SQLite's virtual machine, some milliseconds
 DAY = 86_400
+_WITHOUT_FEEDBACK = "num NOT IN (SELECT incident FROM feedback)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +145,11 @@ def prune(
     deleted = 0
     when = time.time() if now is None else now
     if days is not None:
-        deleted += _delete_incidents(connections, incidents, "at < ?", (when - days * DAY,), None)
+        deleted += delete_incidents(connections, incidents, "at < ?", (when - days * DAY,), None)
     while size is not None and (used := _used_bytes(connections)) > size:
         total = connections.read("SELECT count(*) AS n FROM incident")[0]["n"]
         share = max(1, int(total * min(1.0, 1.1 * (used - size) / used)))
-        removed = _delete_incidents(connections, incidents, "TRUE", (), share)
+        removed = delete_incidents(connections, incidents, "TRUE", (), share)
         deleted += removed
         if not removed:
             break
@@ -157,15 +158,15 @@ def prune(
     return PruneResult(deleted, before, connections.size_bytes())
 
 
-def _delete_incidents(
-    connections: Connections, incidents: Incidents, where: str, arguments: tuple[float, ...], max_count: int | None
+def delete_incidents(
+    connections: Connections, incidents: Incidents, where: str, arguments: tuple[object, ...], max_count: int | None
 ) -> int:
+    """Delete incidents without feedback, the oldest first; return how many."""
     deleted = 0
     while max_count is None or deleted < max_count:
         limit = BATCH if max_count is None else min(BATCH, max_count - deleted)
         rows = connections.read(
-            f"SELECT num FROM incident WHERE {where} AND num NOT IN (SELECT incident FROM feedback) ORDER BY at, num "
-            "LIMIT ?",
+            f"SELECT num FROM incident WHERE {where} AND {_WITHOUT_FEEDBACK} ORDER BY at, num LIMIT ?",
             (*arguments, limit),
         )
         if not rows:
@@ -173,6 +174,12 @@ def _delete_incidents(
         incidents.remove([row["num"] for row in rows])
         deleted += len(rows)
     return deleted
+
+
+def count_deletable(connections: Connections, where: str, arguments: tuple[object, ...]) -> int:
+    """Return how many incidents `delete_incidents` would delete."""
+    row = connections.read(f"SELECT count(*) AS n FROM incident WHERE {where} AND {_WITHOUT_FEEDBACK}", arguments)[0]
+    return int(row["n"])
 
 
 def _used_bytes(connections: Connections) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from triage.base.errors import OptionError
 from triage.clusters.model import NearestCluster
 from triage.model.store import Incident
+from triage.store import codec
 from triage.store.fts_index import RANKED
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident_from_row
 from triage.store.interface import Connections, Dialect
@@ -27,8 +29,8 @@ class Filter:
     """A filter for incidents; None matches all.
 
     `cause` is a signature or a cluster that is the root cause, `job` is a part of a name or path, `text` is for the
-    full-text search, times are seconds. `facts` are (name, value) of the job, which must all hold. `device` is that of
-    the root cause.
+    full-text search, times are seconds. `facts` are (name, value) of the job, which must all hold. `device` and
+    `failed_host` are those of the root cause.
     """
 
     verdict: str | None = None
@@ -45,6 +47,7 @@ class Filter:
     wrong: bool = False
     facts: tuple[tuple[str, str], ...] = ()
     device: str | None = None
+    failed_host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,13 +320,12 @@ class Search:
             )
             return tuple(StatsRow(str(row["name"]), row["count"], row["first"], row["last"]) for row in rows)
 
-        devices = grouped("i.device", "AND i.device IS NOT NULL GROUP BY 1 HAVING count(*) > 1")
         return IncidentStats(
             incidents=self.count_incidents(filter_),
             verdicts=grouped("i.verdict", "GROUP BY 1"),
             signatures=self._cause_rows(where, arguments, limit),
             hosts=self._repeated_hosts(where, arguments, limit),
-            devices=tuple(self._with_times(item, "i.device = ?", item.name) for item in devices),
+            devices=self._repeated_devices(where, arguments, limit),
             weeks=grouped(self._db.dialect.whole.format(f"(i.at - {MONDAY}) / {WEEK}"), "GROUP BY 1", "name DESC"),
         )
 
@@ -360,6 +362,22 @@ class Search:
         of = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1)"
         return tuple(self._with_times(StatsRow(row["name"], row["count"], 0.0, 0.0), of, row["name"]) for row in rows)
 
+    def _repeated_devices(self, where: str, arguments: list[Any], limit: int) -> tuple[StatsRow, ...]:
+        """Return the devices with more than one incident, each with its host: addresses are the same on all hosts."""
+        rows = self._db.read(
+            "SELECT i.hosts, i.device, count(*) AS count, min(i.at) AS first, max(i.at) AS last, "
+            f"count(DISTINCT coalesce(i.signature, i.key)) AS spread FROM incident i WHERE {where} AND i.device IS NOT "
+            "NULL GROUP BY i.hosts, i.device HAVING count(*) > 1 ORDER BY count DESC, i.hosts, i.device LIMIT ?",
+            (*arguments, limit),
+        )
+        return tuple(
+            StatsRow(
+                " ".join((*json.loads(row["hosts"]), row["device"])),
+                *(row["count"], row["first"], row["last"], row["spread"]),
+            )
+            for row in rows
+        )
+
     def _with_times(self, item: StatsRow, where: str, value: str) -> StatsRow:
         """Return the row with its times and the number of its causes."""
         row = self._db.read(
@@ -377,6 +395,7 @@ _CONDITIONS = {
     "cluster": "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
     "host": "i.num IN (SELECT incident FROM host WHERE name = ?)",
     "device": "i.device = ?",
+    "failed_host": "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1)",
     "rank": "i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)",
     "since": "i.at >= ?",
     "until": "i.at < ?",
@@ -402,6 +421,9 @@ def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
     for name, value in filter_.facts:
         clauses.append("i.num IN (SELECT incident FROM fact WHERE name = ? AND value = ?)")
         arguments += [name, value]
+    if filter_.device is not None and filter_.failed_host is not None:
+        clauses.append("i.hosts = ?")  # the device is that of this host, not of another one of the cause
+        arguments.append(codec.json_list([filter_.failed_host]))
     if filter_.wrong:
         clauses.append("i.num IN (SELECT incident FROM feedback WHERE verdict = 'wrong')")
     if filter_.text is not None:

@@ -62,6 +62,11 @@ class ServiceData:
         document: dict[str, Any] | None = json.loads(zlib.decompress(row["body"])) if row is not None else None
         return document
 
+    def list_documents(self, num: int) -> dict[str, dict[str, Any]]:
+        """Return the documents of an incident by kind."""
+        rows = self._db.read("SELECT kind, body FROM document WHERE incident = ? ORDER BY kind", (num,))
+        return {row["kind"]: json.loads(zlib.decompress(row["body"])) for row in rows}
+
     def save_upload(self, digest: str, size: int, *, now: float | None = None) -> None:
         """Save a complete upload, or that it is used again."""
         when = time.time() if now is None else now

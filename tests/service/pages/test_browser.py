@@ -319,6 +319,8 @@ def detail_pages(page_server: PageServer) -> list[str]:
     incidents = [f"/incidents/{name}" for name in (*page_server.rich, find_incident(page_server, signature=None))]
     others = [
         "/causes/data.worker-killed",
+        "/hosts/node1",
+        "/views",
         f"/causes/{cluster}",
         "/signatures/data.worker-killed",
         "/search?q=sigkill",

@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.service.conftest import ROOT
 from tests.store.factories import unknown_diagnosis
+from tests.store.test_host_history import ADDRESS, on_device
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
 from triage.service.pages import rendering
@@ -293,3 +294,17 @@ def test_theme_cookie_and_redirect(client: TestClient) -> None:
     for back in ("//evil.example/", "https://evil.example/", "/\\evil.example", "javascript:alert(1)", "/a\nb"):
         answer = client.post("/theme", data={"choice": "light", "back": back}, follow_redirects=False)
         assert answer.headers["location"] == "/"
+
+
+def test_the_page_of_a_host_has_causes_incidents_and_comments(client: TestClient, store: Store) -> None:
+    """A host and its device have pages with causes, incidents and comments; that of an unknown host is empty."""
+    root = store.incidents.get(store.incidents.add(on_device("gpu-0", "node<1>")).id).diagnosis.root_cause
+    assert root is not None
+    store.cause_work.comment("gpu.xid-79", "card <b>replaced</b>", actor="anna")
+    for address in ("/hosts/node%3C1%3E", f"/hosts/node%3C1%3E/devices/{ADDRESS}"):
+        page = client.get(address, headers=HTML).text
+        assert "card &lt;b&gt;replaced&lt;/b&gt;" in page
+        assert "gpu.xid-79" in page
+        assert "node&lt;1&gt;" in page
+        assert client.get(f"{address}.json").json()["history"]["incidents"] == 1
+    assert "No stored failure" in client.get("/hosts/node99", headers=HTML).text

@@ -11,7 +11,8 @@ from triage.render import incidents as rendered, json as json_report, render
 from triage.service import incident_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, attachment
-from triage.service.dependencies import CatalogDep, SettingsDep, StoreDep, Submitter, Viewer
+from triage.service.dependencies import Admin, CatalogDep, SettingsDep, StateDep, StoreDep, Submitter, Viewer
+from triage.service.incident_files import bundle_response, delete_for_good
 from triage.service.incident_queries import incident_filter
 from triage.store.search import Filter
 
@@ -83,6 +84,23 @@ def get_report(
     response.headers["Content-Type"] = kind if kind == "application/json" else f"{kind}; charset=utf-8"
     response.headers["Content-Security-Policy"] = _REPORT_POLICY
     return response
+
+
+@router.get("/{incident}/bundle", responses=_content("application/zip"), response_class=Response)
+def get_bundle(incident: IncidentId, store: StoreDep, _: Viewer) -> Response:
+    """Return the incident as a zip archive: its report, the quoted lines, feedback and documents."""
+    return bundle_response(store, incident)
+
+
+@router.delete("/{incident}", response_model=schemas.Done)
+def delete_incident(
+    incident: IncidentId,
+    state: StateDep,
+    user: Admin,
+    because: Annotated[str, Query(min_length=1, max_length=2000, description="who asked for it, and why")],
+) -> JsonResponse:
+    """Delete an incident for good, with its uploaded files. The audit log keeps who, when, why and the id."""
+    return JsonResponse({"id": delete_for_good(state, user, incident, because)})
 
 
 @router.post("/{incident}/feedback", response_model=schemas.FeedbackRow, status_code=201)

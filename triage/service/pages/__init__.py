@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from triage.service.pages import (
     causes,
     clusters,
+    hosts,
     incident,
     incidents,
     rendering,
@@ -25,6 +26,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     incidents.router,
     incident.router,
     clusters.router,
+    hosts.router,
     upload.router,
     signatures.router,
     status.router,

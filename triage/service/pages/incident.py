@@ -15,7 +15,8 @@ from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident
 from triage.render import causal_chain, flight_matrix, inconclusive, phrases, rankmap, swimlanes
 from triage.render.sanitize import sanitize
-from triage.service.dependencies import StoreDep, Submitter, Viewer
+from triage.service.dependencies import Admin, StateDep, StoreDep, Submitter, Viewer
+from triage.service.incident_files import delete_for_good
 from triage.service.pages import evidence
 from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
 from triage.store import Store
@@ -150,6 +151,15 @@ def download_evidence(incident: str, store: StoreDep, _: Viewer) -> Response:
         parts.append("\n".join([f"=== {fact.place}{rank} ({fact.finding})", *(rows or fact.text.split("\n"))]))
     headers = {"Content-Disposition": f'attachment; filename="{view.incident.id}-evidence.txt"'}
     return PlainTextResponse(sanitize("\n\n".join(parts)) + "\n", headers=headers)
+
+
+@router.post("/incidents/{incident}/delete")
+def delete_incident(
+    incident: str, state: StateDep, user: Admin, because: Annotated[str, Form(max_length=2000)] = ""
+) -> Response:
+    """Delete an incident for good."""
+    delete_for_good(state, user, incident, because)
+    return redirect_with_notice("/incidents", "incident-deleted")
 
 
 @router.post("/incidents/{incident}/feedback")

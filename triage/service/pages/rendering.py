@@ -53,6 +53,7 @@ NOTICES: Mapping[str, str] = {
     "commented": "Comment saved.",
     "saved": "View saved.",
     "deleted": "View deleted.",
+    "incident-deleted": "Incident deleted. The audit log has who, when and why.",
     "subscribed": "Subscribed: failures are posted from now on.",
     "unsubscribed": "Subscription ended.",
 }

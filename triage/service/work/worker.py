@@ -19,11 +19,14 @@ from typing import Any
 from triage.service.log import write_event
 from triage.service.work import analysis, job_files, sandbox
 from triage.settings import Settings
+from triage.settings.retention_rules import list_rules
 from triage.store import Store
+from triage.store.retention import apply_rules
 from triage.store.tasks import Task
 
 IDLE_SECONDS = 1.0  # between two looks for work, if the store does not say when there is some
 CLEANUP_SECONDS = 60.0
+RETENTION_SECONDS = 3600.0
 DAY = 86_400.0
 KEEP_TASKS_SECONDS = 30 * DAY
 GIVEN_BACK = "given back"
@@ -38,7 +41,7 @@ class Worker:
         self._root = job_files.upload_directory(settings)
         self._owner = f"{socket.gethostname()}:{os.getpid()}"
         self._is_stopping = False
-        self._cleaned_up_at = 0.0
+        self._cleaned_up_at = self._retained_at = 0.0
         job_files.make_upload_directories(self._root)
 
     def run(self, may_write: Callable[[], bool] = lambda: True) -> None:
@@ -124,6 +127,13 @@ class Worker:
     def _request_stop(self, _: int, __: FrameType | None) -> None:
         self._is_stopping = True
 
+    def _apply_retention(self) -> None:
+        for rule, count in apply_rules(
+            self._store.connections, self._store.incidents, list_rules(self._settings.retention)
+        ):
+            if count:
+                write_event("incidents deleted by age", rule=str(rule), incidents=count)
+
     def _clean_up(self) -> None:
         """Queue the tasks of dead workers again; once a minute delete old uploads and tasks."""
         for task_id in self._store.tasks.requeue_orphans(self._settings.tasks.stale):
@@ -133,6 +143,9 @@ class Worker:
             return
         self._cleaned_up_at = now
         self._store.tasks.delete_ended(now - KEEP_TASKS_SECONDS)
+        if now - self._retained_at >= RETENTION_SECONDS:
+            self._retained_at = now
+            self._apply_retention()
         old = self._store.service_data.list_old_uploads(now - self._settings.tasks.keep_days * DAY)
         for digest in old:
             job_files.blob_path(self._root, digest).unlink(missing_ok=True)
