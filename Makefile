@@ -6,7 +6,7 @@ TORCH_VENV := .venv-torch
 MINIMUM_VENV := .venv-minimum
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots docs docs-check accuracy drill hostile fuzz mutate coverage trust lock test-minimum dist sbom catalog-check catalog-mutate clean
+.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots team docs docs-check accuracy drill hostile fuzz mutate coverage trust lock test-minimum dist sbom catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -138,6 +138,9 @@ test-torch: $(BIN)/.stamp $(TORCH_VENV)/.stamp ## The tests that need torch 2.13
 
 screenshots: $(BIN)/.stamp ## Make the pictures of docs/web.md again (needs chromium)
 	$(BIN)/python docs/screenshots.py
+
+team: compiled ## Play a week of a support team on 500 composed jobs and write docs/team.md (some minutes)
+	$(BIN)/python docs/team.py
 
 samples: own-environment ## Record the samples again (needs the CPU build of torch)
 	$(PYTHON) -m venv $(TORCH_VENV)

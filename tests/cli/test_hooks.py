@@ -101,9 +101,19 @@ def test_the_epilog_leaves_good_jobs_alone(site: Path) -> None:
     assert not (site / "called").exists()
 
 
-def test_the_sidecar_reports_when_the_pod_ends(site: Path) -> None:
-    """It reads what the trainer wrote to the volume, and tells of the failure before SIGTERM ends it."""
-    pod = yaml.safe_load(recipe("Kubernetes", "yaml"))["spec"]["template"]["spec"]
+def pods(heading: str) -> list[Any]:
+    """Return the specifications of the pods of a recipe."""
+    spec = yaml.safe_load(recipe(heading, "yaml"))["spec"]
+    templates = [spec, *spec.get("pytorchReplicaSpecs", {}).values()]
+    return [item["template"]["spec"] for item in templates if "template" in item]
+
+
+@pytest.mark.parametrize(("heading", "kinds"), [("Kubernetes", 1), ("Kubeflow's PyTorchJob", 2)])
+def test_the_sidecar_reports_when_the_pod_ends(site: Path, heading: str, kinds: int) -> None:
+    """It reads what the trainer wrote to the volume, and tells of the failure before SIGTERM ends it; in each pod."""
+    assert len(pods(heading)) == kinds
+    assert all(pod == pods(heading)[0] for pod in pods(heading))
+    pod = pods(heading)[0]
     (sidecar,), (trainer,) = pod["initContainers"], pod["containers"]
     assert sidecar["restartPolicy"] == "Always"
     assert sidecar["volumeMounts"] == trainer["volumeMounts"]

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import command as command
-from triage.fetch import elasticsearch, loki, requests
-from triage.fetch.interface import Piece
+from triage.fetch import elasticsearch, loki, requests, wandb
+from triage.fetch.interface import Piece, parse_query
 from triage.fetch.save import save
-from triage.testing.log_stores import LokiServer, SearchServer
+from triage.testing.log_stores import LokiServer, SearchServer, WandbServer
 
 Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,6 +40,7 @@ def search() -> Iterator[SearchServer]:
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKI_BEARER_TOKEN", "loki-token")
     monkeypatch.setenv("ELASTICSEARCH_API_KEY", "es-key")
+    monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setattr(requests.time, "sleep", lambda _: None)
 
 
@@ -268,3 +269,72 @@ def test_streams_of_cloudwatch_are_files(command: Command, tmp_path: Path, monke
             logs.put_log_events(logGroupName="/ml/train", logStreamName=name, logEvents=events)
         assert command("fetch", "cloudwatch://us-east-1/ml/train", "-o", tmp_path / "logs")[0] == 0
     assert sorted(written(tmp_path / "logs")) == sorted(f"rank-{n} {k}" for n in (0, 1) for k in range(30))
+
+
+@pytest.fixture
+def tracker() -> Iterator[WandbServer]:
+    with WandbServer() as server:
+        yield server
+
+
+@pytest.mark.parametrize("failure", ["", "429", "500", "cut", "cut after", "half"])
+@pytest.mark.parametrize("where", ["graphql", "bucket"])
+def test_the_texts_of_a_group_of_runs_come_once(
+    command: Command, tracker: WandbServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str, where: str
+) -> None:
+    """Over pages of runs and files, in parts, after failures; weights and other groups stay where they are."""
+    monkeypatch.setattr(wandb, "PER_PAGE", 2)
+    monkeypatch.setattr(wandb, "CHUNK", 1000)
+    waits: list[float] = []
+    monkeypatch.setattr(requests.time, "sleep", waits.append)
+    text = "".join(f"Ünline {number}\n" for number in range(300)).encode()
+    for run in ("a1", "b2", "c3"):
+        files = {"output.log": text, "model.pt": b"\0" * 50, "logs/rank0": text, "requirements.txt": b"torch==2.13.0\n"}
+        tracker.add_run("team/llm", run, files, "job 42")
+    tracker.add_run("team/llm", "d4", {"output.log": b"another job\n"}, "job 43")
+    if failure:
+        tracker.inject_failure(where, failure, times=3)
+    address = f"{tracker.url.replace('http', 'wandb+http')}/team/llm?group=job%2042"
+    assert command("fetch", address, "-o", tmp_path / "logs")[0] == 0
+    written = {path.name: path.read_bytes() for path in (tmp_path / "logs").iterdir()}
+    expected = {"output.log": text, "logs-rank0": text, "requirements.txt": b"torch==2.13.0\n"}
+    assert written == {f"{run}-{name}": data for run in ("a1", "b2", "c3") for name, data in expected.items()}
+    if failure == "429":
+        assert waits == [tracker.retry_after] * 3
+
+
+def test_a_job_from_wandb_has_its_cause(command: Command, tracker: WandbServer, tmp_path: Path) -> None:
+    """The console of a run is diagnosed as the log itself."""
+    tracker.add_run("team/llm", "a1", {"output.log": "\n".join(LINES).encode()})
+    address = f"{tracker.url.replace('http', 'wandb+http')}/team/llm/runs/a1"
+    assert command("fetch", address, "-o", tmp_path / "logs")[0] == 0
+    assert "ValueError" in command("ingest", "--no-store", tmp_path / "logs")[1]
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "said"), [("x9", "wandb-key", "no such run"), ("a1", "other", "401"), ("", "", "names no run")]
+)
+def test_a_run_that_is_not_there_is_an_error(
+    command: Command,
+    tracker: WandbServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    path: str,
+    key: str,
+    said: str,
+) -> None:
+    """A wrong run, key or address says so, and how to write it."""
+    monkeypatch.setenv("WANDB_API_KEY", key)
+    tracker.add_run("team/llm", "a1", {"output.log": b"x\n"})
+    status, _, errors = command(
+        "fetch", f"{tracker.url.replace('http', 'wandb+http')}/team/llm/{path}", "-o", tmp_path / "logs"
+    )
+    assert status == 2
+    assert said in errors
+    assert "WANDB_API_KEY" in errors or "wandb://" in errors or "variables" in errors
+
+
+def test_a_link_of_the_browser_is_an_address() -> None:
+    """The link of a run is read as its address; its host is that of the API."""
+    query = parse_query("https://wandb.ai/team/llm/runs/a1", 0, 1)
+    assert (query.scheme, query.host, query.path) == ("wandb", "wandb.ai", "team/llm/runs/a1")

@@ -41,3 +41,41 @@ def test_a_cause_without_consequences_has_no_drawing() -> None:
     """One box is no chain."""
     root = Finding("a.a", "a", "a", "cause", "fatal", 0.9)
     assert causal_chain.draw(Diagnosis("1", "1", Job("j-1", "", ""), "known", root, (root,))) == ""
+
+
+def test_a_long_chain_is_folded() -> None:
+    """Of more columns than fit a desktop the boxes stand below each other; of fewer they do if that is asked for."""
+    for links, folded in ((causal_chain.FIT, False), (causal_chain.FIT + 1, True)):
+        diagnosis = make_chain(links)
+        assert causal_chain.is_folded(diagnosis) is folded
+        for is_stated in (False, True):
+            tree = ET.fromstring(causal_chain.draw(diagnosis, folded=is_stated))
+            places = {(box.get("x"), box.get("y")) for box in tree.iter("{http://www.w3.org/2000/svg}rect")}
+            assert len({y for _, y in places}) == (links if folded or is_stated else 1)
+            assert len(places) == links
+
+
+def test_a_folded_chain_fits_a_phone() -> None:
+    """However long the chain is, the folded drawing is narrower than a phone."""
+    tree = ET.fromstring(causal_chain.draw(make_chain(20), folded=True))
+    assert int(tree.get("width") or 0) <= 360
+
+
+def test_a_place_with_many_names_is_counted() -> None:
+    """Where the names of ranks and hosts do not fit into a box, it shows how many they are."""
+    hosts = tuple(f"hgx-h100-{number:03}" for number in range(4))
+    root = Finding("a.a", "a", "a", "cause", "fatal", 0.9, ranks=(4,), hosts=("node1",))
+    effect = Finding("b.b", "b", "b", "symptom", "fatal", 0.9, (0, 3, 5, 8), hosts, 8, explained_by=("a.a",))
+    drawn = causal_chain.draw(Diagnosis("1", "1", Job("j-1", "", ""), "known", root, (root, effect)))
+    assert ">rank 4 on node1</text>" in drawn
+    assert ">4 ranks on 4 hosts ×8</text>" in drawn
+
+
+def make_chain(links: int) -> Diagnosis:
+    """Return a diagnosis in which each finding is caused by the one before it."""
+    names = [f"a.b{number}" for number in range(links)]
+    findings = tuple(
+        Finding(name, name, "a", "cause", "fatal", 0.9, explained_by=tuple(names[max(0, number - 1) : number]))
+        for number, name in enumerate(names)
+    )
+    return Diagnosis("1", "1", Job("j-1", "", ""), "known", findings[0], findings)

@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 
 from triage.model.diagnosis import Diagnosis, RankState
-from triage.render import html, phrases
+from triage.render import html, phrases, rank_grid
 
 from .factories import KNOWN, diagnoses, evidence
 
@@ -112,7 +112,7 @@ def test_the_page_has_the_content_of_the_text() -> None:
     ):
         assert part in shown
     assert {"svg", "pre"} <= {tag for tag, _ in parsed.tags}
-    assert phrases.state_legend(KNOWN.ranks).split()[0] in shown
+    assert rank_grid.state_legend(KNOWN.ranks).split()[0] in shown
 
 
 def test_the_page_has_a_dark_scheme_and_loads_nothing() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, strategies as st
 
 from triage.model.diagnosis import Moment, RankState
 from triage.model.evidence import Warning
-from triage.render import phrases
+from triage.render import job_warnings, phrases, rank_grid
 
 from .factories import CAUSE, CLEAN, ECHO, KNOWN, LOST, NOISE, NOON, SECOND_ECHO, SYMPTOMS, UNKNOWN_ROOT, evidence
 
@@ -60,20 +60,20 @@ def test_sizes(count: int, text: str) -> None:
 def test_the_grid_joins_equal_lines() -> None:
     """A thousand healthy ranks around one failed rank take three lines."""
     states = [RankState(rank, None, "failed" if rank == 512 else "ok") for rank in range(1024)]
-    grid = phrases.grid_rows(states, 64)
+    grid = rank_grid.grid_rows(states, 64)
     assert [(line.first, line.last) for line in grid] == [(0, 511), (512, 575), (576, 1023)]
     assert grid[1].marks == "F" + "." * 63
 
 
 def test_a_grid_of_far_ranks_is_small() -> None:
     """Two ranks far apart take two lines, whatever lies between."""
-    assert len(phrases.grid_rows([RankState(0, None, "ok"), RankState(10**9, None, "ok")], 64)) == 2
+    assert len(rank_grid.grid_rows([RankState(0, None, "ok"), RankState(10**9, None, "ok")], 64)) == 2
 
 
 @given(st.lists(st.integers(0, 500), unique=True))
 def test_every_rank_has_its_mark(ranks: list[int]) -> None:
     """The marks of all lines, repeated as often as they stand for, are as many as the ranks."""
-    grid = phrases.grid_rows([RankState(rank, None, "stalled") for rank in ranks], 64)
+    grid = rank_grid.grid_rows([RankState(rank, None, "stalled") for rank in ranks], 64)
     marks = sum(line.marks.count("S") * ((line.last - line.first + 1) // max(len(line.marks), 1)) for line in grid)
     assert marks == len(ranks)
 
@@ -88,10 +88,10 @@ def test_the_time_has_a_date_if_the_job_has_several_days() -> None:
 def test_the_row_of_the_root_cause_is_not_merged() -> None:
     """Where all ranks hang, the origin can be found without colour."""
     states = [RankState(rank, None, "stalled") for rank in range(512)]
-    grid = phrases.grid_rows(states, 64, [170])
+    grid = rank_grid.grid_rows(states, 64, [170])
     assert [(line.first, line.last) for line in grid] == [(0, 127), (128, 191), (192, 511)]
-    assert [phrases.format_origin_mark(line, [170], 20) for line in grid] == ["", "  < 170", ""]
-    assert phrases.format_origin_mark(grid[1], range(128, 190, 2), 20) == "  <"
+    assert [rank_grid.format_origin_mark(line, [170], 20) for line in grid] == ["", "  < 170", ""]
+    assert rank_grid.format_origin_mark(grid[1], range(128, 190, 2), 20) == "  <"
 
 
 def test_consequences_are_counted_by_rank() -> None:
@@ -142,9 +142,9 @@ def test_warnings_are_merged() -> None:
     handled = [Warning("handled", "/jobs/7/a", f"'E{n}' did not end the job: it finished") for n in range(3)]
     silent = Warning("fell-silent", None, "rank 1 was silent")
     moments = (Moment(NOON, 1, "its last line; the others went on for 9 s", None), Moment(NOON, 0, "x", "a.b"))
-    merged = phrases.merge_warnings(replace(KNOWN, warnings=(*handled, silent), timeline=moments))
+    merged = job_warnings.merge_warnings(replace(KNOWN, warnings=(*handled, silent), timeline=moments))
     assert merged == [(["a"], "'E0' and 2 more did not end the job: it finished", "handled")]
-    assert phrases.merge_warnings(replace(KNOWN, warnings=(silent,))) == [([], "rank 1 was silent", "fell-silent")]
+    assert job_warnings.merge_warnings(replace(KNOWN, warnings=(silent,))) == [([], "rank 1 was silent", "fell-silent")]
 
 
 def test_one_line_is_one_evidence() -> None:

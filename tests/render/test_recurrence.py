@@ -23,6 +23,10 @@ LAST = 1_795_230_000.0  # 2026-11-21
             Recurrence(1, 1, LAST, (), "anna: the shm was full"),
             "Second time in a week. Last said of it by anna: the shm was full",
         ),
+        (
+            Recurrence(2, 2, LAST, ("node7",), fix="Last fixed in trainer 4.2 on 2026-11-10"),
+            "Third time in a week, on node7 each time. Last fixed in trainer 4.2 on 2026-11-10",
+        ),
     ],
 )
 def test_how_often_where_and_what_was_said(recurrence: Recurrence, sentence: str) -> None:

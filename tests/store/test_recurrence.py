@@ -5,6 +5,7 @@ from __future__ import annotations
 from triage.model.diagnosis import Diagnosis
 from triage.model.store import Recurrence
 from triage.store import Store
+from triage.store.cause_work import WorkChange
 from triage.store.recurrence import WEEK, find_recurrence
 
 from .factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
@@ -47,6 +48,22 @@ def test_the_latest_reason_is_quoted(store: Store) -> None:
     again = recurrence_of(store, known_diagnosis("c"))
     assert again is not None
     assert again.note == "anna: fixed a"
+
+
+def test_the_last_fix_and_comment_are_told(store: Store) -> None:
+    """They are those of the cause, of a signature and of a cluster; without work there is nothing to tell."""
+    for make, cause in ((known_diagnosis, "cuda.out-of-memory"), (unknown_diagnosis, "")):
+        first = store.incidents.add(make("a", at=NOW - DAY))
+        cause = cause or str(store.incidents.get(first.id).incident.cluster)
+        again = recurrence_of(store, make("b"))
+        assert again is not None
+        assert again.fix == ""
+        store.cause_work.change([cause], WorkChange("fixed", "trainer 4.2", 0.0, ticket="T-1"), actor="mira")
+        store.cause_work.comment(cause, "the batch was halved", actor="mira", now=NOW)
+        again = recurrence_of(store, make("c"))
+        assert again is not None
+        expected = "Last fixed in trainer 4.2 on 1970-01-01. Ticket: T-1. Last comment by mira: the batch was halved"
+        assert again.fix == expected
 
 
 def test_unknown_failures_recur_by_their_cluster(store: Store) -> None:

@@ -85,4 +85,7 @@ def read_retry_after(headers: Mapping[str, str]) -> float | None:
         return min(float(after), 86_400.0)
     if headers.get("x-ratelimit-remaining") == "0" and reset.isdecimal():
         return min(max(float(reset) - time.time(), 1.0), 86_400.0)
+    seconds = headers.get("ratelimit-reset", "")  # of the draft of IETF, which W&B follows: not a moment
+    if headers.get("ratelimit-remaining") == "0" and seconds.isdecimal():
+        return min(float(seconds), 86_400.0)
     return None

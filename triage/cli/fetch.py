@@ -1,4 +1,4 @@
-"""`triage fetch`: get the logs of a job from log stores, Kubernetes or Slurm."""
+"""`triage fetch`: get the logs of a job from log stores, Kubernetes, Slurm or W&B."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Limit = Annotated[str, typer.Option("--limit", metavar="BYTES", help="Most bytes
 
 
 def fetch(address: Address, output: Directory, since: Since = "1d", until: Until = None, limit: Limit = "1G") -> None:
-    """Get the logs of a job from a log store, Kubernetes or Slurm into files.
+    """Get the logs of a job from a log store, Kubernetes, Slurm or W&B into files.
 
     Each stream, container or output is a file, which all other commands read. Passwords and tokens come from the
     environment, never from the address.
@@ -33,6 +33,7 @@ def fetch(address: Address, output: Directory, since: Since = "1d", until: Until
       triage fetch 'elasticsearch://es.example:9200/logs-*?q=job:42' -o logs/
       triage fetch kubectl://ml/job/train-42 -o logs/
       triage fetch slurm://1234567 -o logs/
+      triage fetch https://wandb.ai/ENTITY/PROJECT/runs/RUN -o logs/
       triage ingest logs/
 
     Exit status: 0 something was fetched; 2 unusable address or options, or nothing there.

@@ -358,7 +358,8 @@ def build_moments(result: ReasoningResult) -> tuple[Moment, ...]:
     for time, fact in first:
         name = signature_of[id(fact)]
         text = fact.text.split("\n", 1)[0][:200]
-        moments.append(Moment(time, fact.origin.rank, text, None if name.startswith("u-") else name))
+        signature = None if name.startswith("u-") else name
+        moments.append(Moment(time, fact.origin.rank, text, signature, fact.inherits_time))
     outcome = result.outcome
     for rank, seconds in _silent_ranks(result)[:_MOST_SILENT]:
         step = f" (step {outcome.last_step[rank]})" if rank in outcome.last_step else ""

@@ -1,4 +1,4 @@
-"""Fetch the logs of a job from log stores, Kubernetes and Slurm into files, which every other command reads.
+"""Fetch the logs of a job from log stores, Kubernetes, Slurm and W&B into files, which every other command reads.
 
 Each source yields pieces of text with the name of the file that they belong to; `save` writes them below a directory.
 """
@@ -21,6 +21,8 @@ SOURCES = (
     ("cloudwatch", "cloudwatch"),
     ("kubectl", "kubectl"),
     ("slurm", "slurm"),
+    ("wandb", "wandb"),
+    ("wandb+http", "wandb"),
 )
 
 

@@ -8,7 +8,7 @@ import time
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from triage.base.errors import InputError
 from triage.bots.http import Response, send_request
@@ -17,6 +17,7 @@ from triage.bots.interface import RetryLater, Undelivered
 TRIES = 6
 MAX_WAIT = 120.0
 TIMEOUT = 60.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,34 @@ def call(url: str, headers: Mapping[str, str], content: Mapping[str, Any] | None
     """Return the JSON of a response: of GET, or of POST with a content. Raises InputError."""
     body = json.dumps(content).encode() if content is not None else None
     all_headers = {"Accept": "application/json", "Content-Type": "application/json", **headers}
+
+    def ask() -> Any:
+        response = send_request("POST" if body else "GET", url, headers=all_headers, body=body, timeout=TIMEOUT)
+        _check(response)
+        return response.json()
+
+    return _repeat(ask)
+
+
+def read_range(url: str, start: int, end: int) -> bytes:
+    """Return the bytes of a file from `start` to before `end`; a part that was cut is read again. Raises InputError."""
+
+    def ask() -> bytes:
+        response = send_request("GET", url, headers={"Range": f"bytes={start}-{end - 1}"}, timeout=TIMEOUT)
+        _check(response)
+        body = response.body if response.status == 206 else response.body[start:end]
+        if len(body) != end - start:
+            raise RetryLater(f"{len(body)} bytes came instead of {end - start}")
+        return body
+
+    return _repeat(ask)
+
+
+def _repeat(ask: Callable[[], T]) -> T:
+    """Return the answer, after temporary failures. Raises InputError."""
     for attempt in range(TRIES):
         try:
-            response = send_request("POST" if body else "GET", url, headers=all_headers, body=body, timeout=TIMEOUT)
-            _check(response)
-            return response.json()
+            return ask()
         except RetryLater as error:
             if attempt == TRIES - 1 or (error.wait or 0.0) > MAX_WAIT:
                 hint = "try again later, or fetch a shorter span with --since"

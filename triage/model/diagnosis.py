@@ -78,12 +78,13 @@ class RankState:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """One entry of the timeline."""
+    """One entry of the timeline. `or_later`: its time is that of an earlier line, so it happened then or later."""
 
     time: float | None
     rank: int | None
     what: str
     signature: str | None
+    or_later: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import inconclusive, markdown, phrases
+from triage.render import inconclusive, job_warnings, markdown, phrases
 from triage.render.sanitize import clip, sanitize, sanitize_line
 from triage.render.workflow_commands import command
 
@@ -95,7 +95,7 @@ def _warnings(diagnosis: Diagnosis, findings: Sequence[Finding]) -> list[str]:
     annotations += [_plain_annotation(consequences)] if consequences else []
     annotations += [
         _plain_annotation(f"{message} ({', '.join(sources[:3])})" if sources else message)
-        for sources, message, _ in phrases.merge_warnings(diagnosis)
+        for sources, message, _ in job_warnings.merge_warnings(diagnosis)
     ]
     return _capped("warning", annotations)
 

@@ -10,7 +10,7 @@ from html import escape
 
 from triage.base.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding, RankState
-from triage.render import inconclusive, phrases, rankmap, swimlanes
+from triage.render import inconclusive, job_warnings, phrases, rank_grid, rankmap, swimlanes
 from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["block", "line", "name", "render"]
@@ -36,6 +36,7 @@ h1 .kind { display: block; font-size: .85rem; letter-spacing: .05em } .bad { col
 pre { margin: .5rem 0; padding: .7rem; background: var(--soft); border: 1px solid var(--edge); border-radius: 6px;
   overflow-x: auto; font: 13px/1.45 ui-monospace, monospace; white-space: pre-wrap }
 code { font: .9em ui-monospace, monospace } .scroll { overflow-x: auto } svg { max-width: 100%; height: auto }
+svg.triage-lanes { max-width: none }
 table { border-collapse: collapse; font-size: .9rem }
 th, td { text-align: left; padding: .15rem .8rem .15rem 0; border-bottom: 1px solid var(--edge) }
 footer { margin-top: 2rem; border-top: 1px solid var(--edge); padding-top: .6rem }
@@ -78,7 +79,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         *_section("Their consequences", _findings(groups.aftermath, diagnosis)),
         *_section("Unknown", _findings(phrases.other_unknowns(diagnosis), diagnosis, with_reasons=True)),
         *_section("Ignored", _findings(groups.noise, diagnosis)),
-        *_section("Warnings", _items(_warning(*group) for group in phrases.merge_warnings(diagnosis))),
+        *_section("Warnings", _items(_warning(*group) for group in job_warnings.merge_warnings(diagnosis))),
         "</main>",
         f"<footer>{' · '.join(map(line, phrases.footer_parts(diagnosis)))}</footer>",
         "</body></html>",
@@ -118,7 +119,7 @@ def _head(diagnosis: Diagnosis) -> list[str]:
     if root is None or kind == "CLEAN":
         return parts
     name = f"<code>{line(root.signature or root.cluster or '')}</code>, " if root.signature or root.cluster else ""
-    time = phrases.format_time(root.first_time, diagnosis)
+    time = phrases.describe_root_time(diagnosis)
     facts = [
         line(phrases.describe_line_origin(diagnosis)),
         f"at {time}" if time else "",
@@ -138,15 +139,24 @@ def _evidence(root: Finding, diagnosis: Diagnosis) -> list[str]:
     """Return each log line once, below all its places."""
     places: dict[str, list[str]] = {}
     for item in phrases.distinct_evidence(root)[:5]:
-        text = "" if phrases.repeats_title(item, root) and len(item.text) < TITLE else block(item.text)
-        places.setdefault(text, []).append(_place(item, diagnosis))
-    return [part for text, rows in places.items() for part in (f'<p class="dim">{"; ".join(rows)}</p>', text) if part]
+        text = "" if phrases.repeats_title(item, root) and len(item.text) < TITLE else item.text.strip()
+        quoted = next((one for one in places if one and (text in one or one in text)), text)
+        places.setdefault(quoted, []).append(_place(item, diagnosis))
+    return [
+        part
+        for text, rows in places.items()
+        for part in (f'<p class="dim">{"; ".join(rows)}</p>', block(text) if text else "")
+        if part
+    ]
 
 
 def _place(fact: Evidence, diagnosis: Diagnosis) -> str:
+    place = f"<code>{line(phrases.format_place(fact, diagnosis))}</code>"
+    if fact.kind == "inference":
+        return f"inferred from {place}"
     rank = f", rank {fact.origin.rank}" if fact.origin.rank is not None else ""
     host = f" on {line(fact.origin.host)}" if fact.origin.host else ""
-    return f"<code>{line(phrases.format_place(fact, diagnosis))}</code>{rank}{host}"
+    return f"{place}{rank}{host}"
 
 
 def _action(root: Finding) -> list[str]:
@@ -169,11 +179,12 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
     states = diagnosis.ranks
     if len(states) < 2:
         return []
-    blamed = diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ()
-    grid = "\n".join(f"{row.first}-{row.last}  {row.marks}" for row in phrases.grid_rows(states, 64))
+    blamed = phrases.began_ranks(diagnosis)
+    frame = "; a red frame marks where it began" if blamed else ""
+    grid = "\n".join(f"{row.first}-{row.last}  {row.marks}" for row in rank_grid.grid_rows(states, 64))
     return [
         f'<div class="scroll">{rankmap.draw(states, blamed)}</div>',
-        f'<p class="dim">{escape(phrases.state_legend(states))}; a frame marks where it began</p>',
+        f'<p class="dim">{escape(rank_grid.state_legend(states))}{frame}</p>',
         f"<details><summary>The same as text</summary><pre>{escape(grid)}</pre></details>",
         *_rank_table([state for state in states if state.state != "ok" or state.rank in blamed], diagnosis),
     ]

@@ -103,7 +103,14 @@ def _final_line(line: FinalLine) -> dict[str, Any]:
 
 
 def _moment(moment: Moment) -> dict[str, Any]:
-    return {"time": _time(moment.time), "rank": moment.rank, "what": moment.what, "signature": moment.signature}
+    or_later = {"or_later": True} if moment.or_later else {}
+    return {
+        "time": _time(moment.time),
+        **or_later,
+        "rank": moment.rank,
+        "what": moment.what,
+        "signature": moment.signature,
+    }
 
 
 def _rank(state: RankState) -> dict[str, Any]:

@@ -97,6 +97,7 @@ _Moment = TypedDict(
         "rank": NotRequired[int | None],
         "what": str,
         "signature": NotRequired[str | None],
+        "or_later": NotRequired[bool],
     },
 )
 _Rank = TypedDict(
@@ -329,7 +330,9 @@ def _evidence(item: _Evidence) -> Evidence:
 
 
 def _moment(item: _Moment) -> Moment:
-    return Moment(_seconds(item.get("time")), item.get("rank"), item["what"], item.get("signature"))
+    return Moment(
+        _seconds(item.get("time")), item.get("rank"), item["what"], item.get("signature"), item.get("or_later", False)
+    )
 
 
 def _rank(item: _Rank) -> RankState:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import inconclusive, phrases
+from triage.render import inconclusive, job_warnings, phrases, rank_grid
 from triage.render.sanitize import clip, sanitize_line
 
 __all__ = ["code", "fence", "inline", "link", "name", "render"]
@@ -52,7 +52,7 @@ def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = Fals
         *_listing("In order", _timeline(diagnosis)),
         *_ranks(diagnosis),
         *_names("Ignored", groups.noise),
-        *_listing("Warnings", [_warning(*group) for group in phrases.merge_warnings(diagnosis)]),
+        *_listing("Warnings", [_warning(*group) for group in job_warnings.merge_warnings(diagnosis)]),
         inline(" · ".join(phrases.footer_parts(diagnosis, with_path=False))),
     ]
     return "\n\n".join(parts) + "\n"
@@ -105,9 +105,7 @@ def _head(diagnosis: Diagnosis) -> list[str]:
         return parts
     items = phrases.distinct_evidence(root)
     first, others = next(iter(items), None), items[1:]
-    time = phrases.format_time(
-        root.first_time if first is None or first.origin.time is None else first.origin.time, diagnosis
-    )
+    time = phrases.describe_root_time(diagnosis)
     facts = [
         f"{code(root.signature)}, confidence {phrases.format_confidence(root.confidence)}" if root.signature else "",
         inline(phrases.describe_line_origin(diagnosis)),
@@ -122,8 +120,8 @@ def _head(diagnosis: Diagnosis) -> list[str]:
 
 
 def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
-    return code(phrases.format_place(evidence, diagnosis)) + rank
+    rank = phrases.writer_rank(evidence)
+    return code(phrases.format_place(evidence, diagnosis)) + (f" (rank {rank})" if rank is not None else "")
 
 
 def _inconclusive(diagnosis: Diagnosis) -> list[str]:
@@ -193,12 +191,12 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
     if len(diagnosis.ranks) < 2:
         return []
     digits = len(str(max(state.rank for state in diagnosis.ranks)))
-    origins = phrases.origin_ranks(diagnosis)
+    origins = rank_grid.origin_ranks(diagnosis)
     lines = [
-        f"{row.first:>{digits}}-{row.last:<{digits}}  {row.marks}{phrases.format_origin_mark(row, origins, 40)}"
-        for row in phrases.grid_rows(diagnosis.ranks, 64, origins)
+        f"{row.first:>{digits}}-{row.last:<{digits}}  {row.marks}{rank_grid.format_origin_mark(row, origins, 40)}"
+        for row in rank_grid.grid_rows(diagnosis.ranks, 64, origins)
     ]
-    legend = phrases.state_legend(diagnosis.ranks) + ("   < where it began" if origins else "")
+    legend = rank_grid.state_legend(diagnosis.ranks) + ("   < where it began" if origins else "")
     return ["**Ranks**", "```text\n" + "\n".join([*lines, legend]) + "\n```"]
 
 

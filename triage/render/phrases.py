@@ -12,8 +12,8 @@ from typing import Literal
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.base.rank_ranges import format_rank_numbers, format_ranks
-from triage.model import INCONCLUSIVE, Diagnosis, Evidence, Finding, Job, Origin, RankState
+from triage.base.rank_ranges import format_ranks
+from triage.model import INCONCLUSIVE, Diagnosis, Evidence, Finding, Job, Moment, Origin
 from triage.model.diagnosis import RemoteCost
 from triage.render.sanitize import sanitize
 
@@ -27,8 +27,9 @@ _NAMES_FINDINGS = lazy_re(
 _NEXT_TIME = "next time: "  # before the list of what to collect
 _ONLY_SYMPTOMS = "only symptoms"  # a reason that the verdict repeats
 _LAST_LINE = lazy_re(r"(?i)(?:its )?last line\b")  # how the timeline names the last line of a silent rank
-_HANDLED = lazy_re(r"(?s)(.*) (did not end the job\b.*)")  # a warning about a failure that was handled
 
+OR_LATER = "+"
+OR_LATER_MEANING = "+: no timestamp of its own; at the previous timestamp or later."
 _MOST_TITLES = 3  # of independent failures in one headline
 _SHORT_TITLE = 60
 STATE_MARKS = {"failed": "F", "killed": "K", "stalled": "S", "silent": "-", "unclear": "?", "ok": "."}
@@ -61,7 +62,7 @@ def headline(diagnosis: Diagnosis) -> str:
         return "the job failed; no line shows where it began"
     ranks = format_ranks(root.ranks) if root.ranks else ""
     if root.alongside:
-        return _headline_of_several(diagnosis, root)
+        return _headline_of_several(diagnosis)
     if kind == "ROOT CAUSE":
         return root.title
     if kind == "UNKNOWN FAILURE":
@@ -69,11 +70,9 @@ def headline(diagnosis: Diagnosis) -> str:
     return f"suspects: {ranks}" if ranks else "these files show neither the cause nor the rank where it began"
 
 
-def _headline_of_several(diagnosis: Diagnosis, root: Finding) -> str:
+def _headline_of_several(diagnosis: Diagnosis) -> str:
     """Return `2 independent failures: rank 3: …; rank 5: …`; of many the first ones."""
-    named = {finding.signature or finding.cluster: finding for finding in (*diagnosis.findings, *diagnosis.unknown)}
-    others = [named[name] for name in root.alongside if name in named]
-    titles = [f"{format_ranks(one.ranks)}: {_shorten_title(one.title)}" for one in (root, *others)]
+    titles = [f"{format_ranks(one.ranks)}: {_shorten_title(one.title)}" for one in began(diagnosis)]
     more = f"; and {len(titles) - _MOST_TITLES} more" if len(titles) > _MOST_TITLES else ""
     return f"{len(titles)} independent failures: {'; '.join(titles[:_MOST_TITLES])}{more}"
 
@@ -198,6 +197,75 @@ def format_time(seconds: float | None, diagnosis: Diagnosis) -> str:
     return when.strftime("%H:%M:%S") if one_day else when.isoformat(sep=" ", timespec="seconds")[:19]
 
 
+def describe_root_time(diagnosis: Diagnosis) -> str:
+    """Return the time of the quoted line, or else of the root cause, as `05:51:41`; empty if no time is known.
+
+    `05:51:41+` says that the line has no time of its own: it was written then or later.
+    """
+    root = diagnosis.root_cause
+    if root is None:
+        return ""
+    own = root.evidence[0].origin.time if root.evidence else None
+    time = root.first_time if own is None else own
+    is_borrowed = any(
+        moment.or_later and moment.time == time and is_root_moment(moment, [root]) for moment in diagnosis.timeline
+    )
+    return format_time(time, diagnosis) + (OR_LATER if is_borrowed else "")
+
+
+def format_moment_time(moment: Moment, diagnosis: Diagnosis) -> str:
+    """Return `05:51:41`, or `05:51:41+` if the line has no time of its own."""
+    time = format_time(moment.time, diagnosis)
+    return time + OR_LATER if time and moment.or_later else time
+
+
+def is_root_moment(moment: Moment, began: Iterable[Finding]) -> bool:
+    """Return whether the moment shows one of the failures with which it began; mere symptoms are none."""
+    return any(
+        moment.signature == finding.signature
+        if finding.signature is not None
+        else is_failure(finding)
+        and moment.signature is None
+        and moment.rank in finding.ranks
+        and not is_last_line(moment)
+        for finding in began
+    )
+
+
+def is_last_line(moment: Moment) -> bool:
+    """Return whether the moment is the last line of a silent rank."""
+    return moment.signature is None and is_last_line_text(moment.what)
+
+
+def is_last_line_text(what: str) -> bool:
+    """Return whether a moment's text is that of the last line of a silent rank."""
+    return _LAST_LINE.match(what) is not None
+
+
+def is_failure(finding: Finding) -> bool:
+    """Return whether the finding is a failure; a root cause may also be mere symptoms."""
+    return finding.signature is not None or finding.role != "symptom"
+
+
+def writer_rank(evidence: Evidence) -> int | None:
+    """Return the rank that wrote the line; None for an inference, which may rest on a line of another rank."""
+    return None if evidence.kind == "inference" else evidence.origin.rank
+
+
+def began(diagnosis: Diagnosis) -> list[Finding]:
+    """Return the root cause and the independent failures beside it; nothing for no root cause."""
+    root = diagnosis.root_cause
+    if root is None:
+        return []
+    named = {finding.signature or finding.cluster: finding for finding in (*diagnosis.findings, *diagnosis.unknown)}
+    return [root, *(named[name] for name in root.alongside if name in named)]
+
+
+def began_ranks(diagnosis: Diagnosis) -> tuple[int, ...]:
+    """Return the ranks where the failure began, those of independent failures among them."""
+    return tuple(sorted({rank for finding in began(diagnosis) for rank in finding.ranks}))
+
+
 def relative_source(source: str, diagnosis: Diagnosis) -> str:
     """Return the source relative to the job's path, which the end of the report shows once."""
     path = diagnosis.job.path
@@ -210,6 +278,13 @@ def format_place(evidence: Evidence, diagnosis: Diagnosis) -> str:
     """Return `logs/rank3.log:61`, relative to the job's path."""
     source = relative_source(evidence.source, diagnosis)
     return f"{source}:{evidence.line}" if evidence.line is not None else source
+
+
+def place_label(evidence: Evidence) -> str:
+    """Return what stands before a place: `line `, or `inferred from ` if no line states what is shown."""
+    if evidence.kind == "inference":
+        return "inferred from "
+    return "line " if evidence.line is not None else ""
 
 
 def format_bytes(count: int) -> str:
@@ -378,7 +453,7 @@ def merge_moments(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     root = diagnosis.root_cause
     entries: list[tuple[str, str, list[int]]] = []
     for moment in diagnosis.timeline:
-        time = format_time(moment.time, diagnosis)
+        time = format_moment_time(moment, diagnosis)
         what = moment.signature or moment.what
         if root is not None and what == root.title:
             what = root.signature or root.cluster or what
@@ -398,28 +473,6 @@ def merge_moments(diagnosis: Diagnosis) -> list[tuple[str, str, str]]:
     )
 
 
-def merge_warnings(diagnosis: Diagnosis) -> list[tuple[list[str], str, str]]:
-    """Return (sources, message, code): equal warnings about several sources share an entry.
-
-    Handled failures with the same reason share an entry. Silent ranks are left out if the timeline shows them.
-    """
-    in_timeline = any(_LAST_LINE.match(what) for _, _, what in merge_moments(diagnosis))
-    merged: dict[tuple[str, str], tuple[list[str], dict[str, None]]] = {}
-    for item in diagnosis.warnings:
-        if item.code == "fell-silent" and in_timeline:
-            continue
-        failure, reason = match.groups() if (match := _HANDLED.fullmatch(item.message)) else ("", item.message)
-        sources, failures = merged.setdefault((reason, item.code), ([], {}))
-        failures[failure] = None
-        source = relative_source(item.source, diagnosis) if item.source is not None else None
-        if source is not None and source not in sources:
-            sources.append(source)
-    return [
-        (sources, f"{shorten_list(list(failures), most=1)} {text}".strip(), code)
-        for (text, code), (sources, failures) in merged.items()
-    ]
-
-
 def other_unknowns(diagnosis: Diagnosis) -> list[Finding]:
     """Return the unknown failures other than the root cause."""
     root = diagnosis.root_cause
@@ -431,52 +484,3 @@ def format_finding(finding: Finding) -> str:
     name = finding.signature or finding.cluster or finding.title
     on = f" on {format_ranks(finding.ranks)}" if finding.ranks else ""
     return f"{name}{on}" + (f" ({finding.count}×)" if finding.count > 1 else "")
-
-
-@dataclass(frozen=True)
-class GridRow:
-    """One mark for each rank from `first` to `last`; a row of equal rows ends at the last of them."""
-
-    first: int
-    last: int
-    marks: str
-
-
-def grid_rows(states: Sequence[RankState], cells: int, origins: Iterable[int] = ()) -> list[GridRow]:
-    """Return rows of `cells` marks, each starting at a multiple of `cells`; equal rows without `origins` are merged.
-
-    A rank without a state is a space inside a row; a row without any rank is left out.
-    """
-    rows: dict[int, list[str]] = {}
-    for state in states:
-        rows.setdefault(state.rank // cells, [" "] * cells)[state.rank % cells] = STATE_MARKS[state.state]
-    merged: list[GridRow] = []
-    origin_rows = {rank // cells for rank in origins}
-    for number in sorted(rows):
-        marks = "".join(rows[number]).rstrip()
-        first, last = number * cells, number * cells + len(marks) - 1
-        mergeable = origin_rows.isdisjoint((number, number - 1)) and len(marks) == cells
-        if mergeable and merged and merged[-1].marks == marks and merged[-1].last == first - 1:
-            merged[-1] = GridRow(merged[-1].first, last, marks)
-        else:
-            merged.append(GridRow(first, last, marks))
-    return merged
-
-
-def origin_ranks(diagnosis: Diagnosis) -> tuple[int, ...]:
-    """Return the ranks where the failure began; none if they are more than half of all."""
-    ranks = diagnosis.root_cause.ranks if diagnosis.root_cause is not None else ()
-    return ranks if 2 * len(ranks) <= len(diagnosis.ranks) else ()
-
-
-def format_origin_mark(row: GridRow, origins: Iterable[int], room: int) -> str:
-    """Return what follows a row of marks: `  < 170`, shorter without room; empty if the failure began elsewhere."""
-    ranks = [rank for rank in origins if row.first <= rank <= row.last]
-    text = f"  < {format_rank_numbers(ranks)}" if ranks else ""
-    return text if len(text) <= room else "  <" if room > 2 else ""
-
-
-def state_legend(states: Sequence[RankState]) -> str:
-    """Return the marks that occur with their meaning and count: `F failed (1)   . ok (7)`."""
-    counts = {state: sum(1 for item in states if item.state == state) for state in STATE_MARKS}
-    return "   ".join(f"{STATE_MARKS[state]} {state} ({count})" for state, count in counts.items() if count)

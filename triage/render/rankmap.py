@@ -29,10 +29,11 @@ STYLE = """
   .triage-ranks .stalled { fill: var(--stalled) } .triage-ranks .silent { fill: var(--silent) }
   .triage-ranks .unclear { fill: var(--unclear) } .triage-ranks .ok { fill: var(--ok) }
   .triage-ranks .gaps { fill: none; stroke: var(--page, #fff); stroke-width: 2 }
-  .triage-ranks .blamed { fill: none; stroke: currentColor }
-  .triage-ranks .row { fill: currentColor }
+  .triage-ranks .blamed { fill: none; stroke: var(--failed) }
+  .triage-ranks .rim { fill: none; stroke: var(--page, #fff) }
+  .triage-ranks .row { fill: var(--failed) }
   @media (prefers-color-scheme: dark) {
-    .triage-ranks .gaps { stroke: var(--page, #0d1117) }
+    .triage-ranks :is(.gaps, .rim) { stroke: var(--page, #0d1117) }
     .triage-ranks { color: #e6edf3;
       --failed: #ff7b72; --killed: #d2a8ff; --stalled: #e3b341; --silent: #6e7681;
       --unclear: #57503a; --ok: #2f6f43 }
@@ -82,8 +83,13 @@ def _states(state_of: Mapping[int, str], width: int) -> Iterator[str]:
 
 
 def _frames(marked: Sequence[int], width: int) -> Iterator[str]:
-    """Yield frames around these ranks, thicker in a large grid, and a tip before each of their rows."""
-    yield f'<path class="blamed" stroke-width="{2 * width // 64 + width // 128}" d="{_path(marked, width)}"/>'
+    """Yield red frames around these ranks, thicker in a large grid, and a tip before each of their rows.
+
+    Inside each frame is a rim of the page's colour, so that it is seen around red cells too.
+    """
+    stroke, path = 2 * width // 64 + width // 128, _path(marked, width)
+    yield f'<path class="rim" stroke-width="{stroke + 2}" d="{path}"/>'
+    yield f'<path class="blamed" stroke-width="{stroke}" d="{path}"/>'
     rows = sorted({rank // width for rank in marked})
     half = CELL // 2 - 1
     tips = "".join(f"M{LABEL - 5} {TOP + row * CELL}l4 {half}l-4 {half}z" for row in rows)

@@ -21,6 +21,7 @@ def describe_recurrence(recurrence: Recurrence) -> str:
     hosts = recurrence.hosts[:_MOST_HOSTS]
     sentence += f", on {' and '.join(hosts)} each time" if hosts else ""
     sentence += f"; {in_all} times in all" if recurrence.recent and recurrence.total > recurrence.recent else ""
+    sentence += f". {recurrence.fix}" if recurrence.fix else ""
     return sentence + (f". Last said of it by {recurrence.note}" if recurrence.note else "")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from triage.base.lazy_re import lazy_re
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import phrases
+from triage.render import job_warnings, phrases
 from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 
@@ -98,7 +98,7 @@ def thread(diagnosis: Diagnosis) -> Message:
     blocks += _listed(phrases.considered_label(diagnosis), list(map(_finding, groups.considered)))
     blocks += _listed("Their consequences", _names(groups.aftermath))
     blocks += _listed("Unknown", list(map(_finding, phrases.other_unknowns(diagnosis))))
-    blocks += _listed("Warnings", [mrkdwn(text, 300) for _, text, _ in phrases.merge_warnings(diagnosis)])
+    blocks += _listed("Warnings", [mrkdwn(text, 300) for _, text, _ in job_warnings.merge_warnings(diagnosis)])
     if not blocks:
         blocks.append(block("The report quotes no log line."))
     return within({"text": f"Evidence: {_fallback(diagnosis)}", "blocks": blocks})
@@ -221,7 +221,7 @@ def _buttons(incident: str) -> dict[str, Any]:
 
 def _proof(item: Evidence, diagnosis: Diagnosis) -> str:
     origin = [
-        f"rank {item.origin.rank}" if item.origin.rank is not None else "",
+        f"rank {rank}" if (rank := phrases.writer_rank(item)) is not None else "",
         item.origin.host or "",
         phrases.format_time(item.origin.time, diagnosis),
     ]

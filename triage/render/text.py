@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from triage.model import Diagnosis, Evidence, Finding
-from triage.render import inconclusive, phrases
+from triage.render import inconclusive, job_warnings, phrases, rank_grid
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import LABEL, Paint, columns, ends, fold, join_sections, labelled, wrap
 
@@ -24,6 +24,7 @@ SHORT_QUOTED_LINES = 6  # without details, so that the advice stands on the firs
 QUOTED_ROWS = (
     2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
 )
+SEEN_ROWS = 3  # of what people wrote about earlier failures
 COPIED = 200  # characters of a word in the advice that is not broken
 LISTED = 8  # entries of one section before "and n more"
 _HEAD_STYLES: dict[phrases.VerdictKind, tuple[str, ...]] = {
@@ -122,12 +123,12 @@ class _Report:
         if not root.evidence:
             return wrap(sanitize_line(phrases.describe_location(root)), self.width)
         first, *others = phrases.distinct_evidence(root)
-        time = phrases.format_time(root.first_time if first.origin.time is None else first.origin.time, self.diagnosis)
+        time = phrases.describe_root_time(self.diagnosis)
         place = phrases.format_place(first, self.diagnosis)
         parts = [
             phrases.describe_line_origin(self.diagnosis),
             f"at {time}" if time else "",
-            f"line {place}" if first.line is not None else place,
+            phrases.place_label(first) + place,
         ]
         lines = fold(sanitize_line(", ".join(part for part in parts if part)), self.width)
         if not phrases.repeats_title(first, root):
@@ -152,7 +153,8 @@ class _Report:
             return []
         from triage.render.recurrence import describe_recurrence
 
-        return self.section("Seen before", [describe_recurrence(recurrence)], "bold", "yellow")
+        sentence = clip(sanitize_line(describe_recurrence(recurrence)), SEEN_ROWS * (self.width - LABEL))
+        return self.section("Seen before", [sentence], "bold", "yellow")
 
     def action(self) -> list[str]:
         """Return what to do, or what to collect next time."""
@@ -213,16 +215,16 @@ class _Report:
         digits = len(str(max(state.rank for state in states)))
         room = self.width - LABEL - 2 * digits - 3
         cells = next(size for size in (64, 32, 16, 8) if size <= max(room, 8))
-        origins = phrases.origin_ranks(self.diagnosis)
+        origins = rank_grid.origin_ranks(self.diagnosis)
         lines = []
-        for row in phrases.grid_rows(states, cells, origins):
-            mark = phrases.format_origin_mark(row, origins, room - len(row.marks))
+        for row in rank_grid.grid_rows(states, cells, origins):
+            mark = rank_grid.format_origin_mark(row, origins, room - len(row.marks))
             lines.append(f"{row.first:>{digits}}-{row.last:<{digits}}  {self._painted_marks(row)}{mark}")
-        legend = phrases.state_legend(states) + ("   < where it began" if origins else "")
+        legend = rank_grid.state_legend(states) + ("   < where it began" if origins else "")
         head, *others = [*lines, *fold(legend, self.width - LABEL)]
         return [self.paint("Ranks", "bold") + " " * (LABEL - 5) + head, *(" " * LABEL + line for line in others)]
 
-    def _painted_marks(self, row: phrases.GridRow) -> str:
+    def _painted_marks(self, row: rank_grid.GridRow) -> str:
         if not self.paint.on:
             return row.marks
         blamed = set(self.root.ranks) if self.root is not None else set()
@@ -235,7 +237,7 @@ class _Report:
     def warnings(self) -> list[str]:
         """Return the warnings, each with its sources and its code."""
         lines = []
-        warnings = phrases.merge_warnings(self.diagnosis)
+        warnings = job_warnings.merge_warnings(self.diagnosis)
         for sources, message, code in warnings[:LISTED]:
             origin = f"{phrases.shorten_list(sources)}: " if sources else ""
             lines.append(f"- {clip(sanitize_line(origin + message), self.width * 2)} ({code})")
@@ -250,12 +252,16 @@ class _Report:
         """Return the job, its size and the versions. `has_more`: -v shows details."""
         parts = [*phrases.footer_parts(self.diagnosis), *(["-v for details"] if has_more else [])]
         lines = fold(sanitize_line(" · ".join(parts)), self.width)
+        moments = phrases.merge_moments(self.diagnosis) if self.verbose else []
+        times = [phrases.describe_root_time(self.diagnosis), *(time for time, *_ in moments)]
+        if any(time.endswith(phrases.OR_LATER) for time in times):
+            lines = [*wrap(phrases.OR_LATER_MEANING, self.width), *lines]
         return [self.paint(line.rstrip(), "dim") for line in lines]
 
 
 def _place_and_rank(evidence: Evidence, diagnosis: Diagnosis) -> str:
-    rank = f" (rank {evidence.origin.rank})" if evidence.origin.rank is not None else ""
-    return phrases.format_place(evidence, diagnosis) + rank
+    rank = phrases.writer_rank(evidence)
+    return phrases.format_place(evidence, diagnosis) + (f" (rank {rank})" if rank is not None else "")
 
 
 def _joined(findings: Sequence[Finding]) -> str:

@@ -63,7 +63,7 @@ def as_text(timeline: Timeline, *, width: int | None = None, color: bool = False
     if timeline.left_out:
         lines += ["", f"{phrases.format_count(timeline.left_out, 'event')} left out (--around, --rank)"]
     if any(event.later for event in timeline.events):
-        lines += ["", *wrap("+: no timestamp of its own; at the previous timestamp or later.", columns)]
+        lines += ["", *wrap(phrases.OR_LATER_MEANING, columns)]
     if len({state.host for state in timeline.ranks} - {None}) > 1:
         lines += ["", *wrap("Several hosts: events are in the right order only as far as the clocks agree.", columns)]
     for warning in timeline.warnings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from triage.model.store import Recurrence
@@ -58,4 +59,22 @@ def find_recurrence(store: Store, reference: str) -> Recurrence | None:
         float(counted["last_at"]),
         tuple(row["name"] for row in hosts),
         "".join(f"{row['actor']}: {row['because']}" for row in notes),
+        _describe_fix(store, incident["signature"], incident["key"]),
     )
+
+
+def _describe_fix(store: Store, signature: str | None, key: str | None) -> str:
+    """Return `Fixed in trainer 4.2 on 2026-03-10. Last comment by mira: …`, as far as people wrote it."""
+    if signature is None:
+        cluster = store.connections.read_one("SELECT cluster FROM cluster_key WHERE key = ?", (key,))
+        signature = str(cluster["cluster"]) if cluster is not None else ""
+    work = store.cause_work.read_all().get(signature)
+    comments = store.cause_work.list_comments(signature)
+    sentences = []
+    if work is not None and work.fixed_at is not None:
+        version = f" in {work.fixed_in}" if work.fixed_in else ""
+        sentences.append(f"Last fixed{version} on {time.strftime('%Y-%m-%d', time.gmtime(work.fixed_at))}")
+    if work is not None and work.ticket:
+        sentences.append(f"Ticket: {work.ticket}")
+    sentences += [f"Last comment by {comment.actor}: {comment.text}" for comment in comments[-1:]]
+    return ". ".join(sentences)

@@ -1,4 +1,4 @@
-"""Local servers that answer like Loki and Elasticsearch, with their documented limits.
+"""Local servers that answer like Loki, Elasticsearch and W&B, with their documented limits.
 
 with LokiServer() as loki:
     loki.push({"pod": "trainer-0"}, [(1_763_700_000_000_000_000, "step 1")])
@@ -8,6 +8,8 @@ with LokiServer() as loki:
 from __future__ import annotations
 
 import fnmatch
+import json
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -84,3 +86,59 @@ class SearchServer(LocalServer):
             if fnmatch.fnmatch(index, pattern) and span["gte"] <= time <= span["lte"] and text in str(source)
         ]
         return Reply(200, {"took": 1, "timed_out": False, "hits": {"hits": hits[: content["size"]]}})
+
+
+class WandbServer(LocalServer):
+    """GraphQL of W&B and the bucket of its files. Pages go by cursors, too many requests say when the quota resets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.key = "wandb-key"
+        self._runs: dict[tuple[str, str], tuple[str, dict[str, bytes]]] = {}
+
+    def add_run(self, project: str, run: str, files: Mapping[str, bytes], group: str = "") -> None:
+        """Add a run of the project `ENTITY/PROJECT`."""
+        self._runs[project, run] = (group, dict(files))
+
+    def rate_limit_reply(self, seconds: int) -> Reply:
+        """Return 429 with the seconds until the quota resets."""
+        return Reply(429, {"error": "rate limit"}, {"RateLimit-Remaining": "0", "RateLimit-Reset": str(seconds)})
+
+    def handle(self, request: Request) -> Reply:
+        """Answer a query, or give a range of a file to whoever has its address."""
+        if request.path.startswith("/bucket/"):
+            return self._give_range(request)
+        expected = "Basic " + b64encode(f"api:{self.key}".encode()).decode()
+        if request.path != "/graphql" or request.headers.get("authorization") != expected:
+            return Reply(401, {"errors": [{"message": "invalid api key"}]})
+        variables = request.json()["variables"]
+        project = f"{variables['entity']}/{variables['project']}"
+        if "run" in variables:
+            _, files = self._runs.get((project, variables["run"]), ("", None))
+            if files is None:
+                return Reply(200, {"data": {"project": {"run": None}}})
+            where = f"{self.url}/bucket/{project}/{variables['run']}"
+            nodes = [
+                {"name": name, "sizeBytes": str(len(data)), "directUrl": f"{where}/{name}"}
+                for name, data in files.items()
+            ]
+            return Reply(200, {"data": {"project": {"run": {"files": _page(nodes, variables)}}}})
+        group = json.loads(variables["filters"])["group"]
+        runs = [{"name": run} for (own, run), (one, _) in self._runs.items() if own == project and one == group]
+        return Reply(200, {"data": {"project": {"runs": _page(runs, variables)}}})
+
+    def _give_range(self, request: Request) -> Reply:
+        if "authorization" in request.headers:  # a signed address takes no other credentials
+            return Reply(400, b"Only one auth mechanism allowed")
+        entity, project, run, name = request.path.removeprefix("/bucket/").split("/", 3)
+        data = self._runs[f"{entity}/{project}", run][1][name]
+        start, end = map(int, request.headers["range"].removeprefix("bytes=").split("-"))
+        return Reply(206, data[start : end + 1])
+
+
+def _page(nodes: list[dict[str, str]], variables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a page of a list after the cursor of the page before."""
+    start = int(variables["after"] or 0)
+    end = start + int(variables["first"])
+    edges = [{"node": node} for node in nodes[start:end]]
+    return {"edges": edges, "pageInfo": {"endCursor": str(end), "hasNextPage": end < len(nodes)}}

@@ -13,6 +13,7 @@ import pytest
 
 from tests.service.pages.conftest import PageServer
 from triage.catalog.check import check_files
+from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState
 from triage.service.pages import rendering
 from triage.store import Store
 
@@ -382,3 +383,58 @@ def test_a_view_is_saved_and_subscribed_with_the_keyboard_on_a_phone(open_page: 
     page.goto("/views")
     page.click("text=Delete")
     page.wait_for_url("**/views?said=deleted")
+
+
+def page_of(page_server: PageServer, diagnosis: Diagnosis) -> str:
+    """Store a diagnosis, and return the address of its page."""
+    with Store.open(page_server.path) as store:
+        return f"/incidents/{store.incidents.add(diagnosis).id}"
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+def test_drawings_show_the_root_first(open_page: OpenPage, page_server: PageServer, width: int) -> None:
+    """The map of a thousand ranks and the timeline are scrolled to the root cause, which is red."""
+    ranks = tuple(RankState(rank, None, "stalled") for rank in range(1024))
+    root = Finding("a.b", "a", "a", "cause", "fatal", 0.9, ranks=(1000,), first_time=2000.0)
+    moments = (Moment(1000.0, 0, "lost", "c.d"), Moment(2000.0, 1000, "x", "a.b"))
+    made = Diagnosis("1", "1", Job("j-map", "map", "map"), "known", root, (root,), timeline=moments, ranks=ranks)
+    page = open_page("viewer", width=width)
+    page.goto(page_of(page_server, made))
+    for selector in ("#ranks .blamed", "#time .picture circle.cause"):
+        box = page.locator(selector).bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= width - box["width"]
+    red = page.eval_on_selector("#time .picture circle.cause", "mark => getComputedStyle(mark).fill")
+    assert page.eval_on_selector("#ranks .blamed", "frame => getComputedStyle(frame).stroke") == red
+
+
+@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("links", [2, 7])
+def test_the_causal_chain_fits_or_folds(open_page: OpenPage, page_server: PageServer, width: int, links: int) -> None:
+    """One drawing of the chain is shown, and it fits a phone and a desktop, however long it is."""
+    names = [f"a.b{number}" for number in range(links)]
+    findings = tuple(
+        Finding(name, name, "a", "cause", "fatal", 0.9, explained_by=tuple(names[max(0, number - 1) : number]))
+        for number, name in enumerate(names)
+    )
+    made = Diagnosis("1", "1", Job(f"j-chain{links}", "chain", "chain"), "known", findings[0], findings)
+    page = open_page("viewer", width=width)
+    page.goto(page_of(page_server, made))
+    shown = [drawing for drawing in page.locator("#chain svg").all() if drawing.is_visible()]
+    assert len(shown) == 1
+    box = shown[0].bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= width
+    assert shown[0].locator("rect").count() == links
+
+
+def test_dumps_are_read_not_shown(open_page: OpenPage, page_server: PageServer) -> None:
+    """The page of a hung job shows what its dumps say, no bytes of them, and no settings where none were compared."""
+    page = open_page("viewer")
+    page.goto(f"/incidents/{page_server.rich[0]}")
+    evidence = page.inner_text("#evidence")
+    assert "all_reduce" in evidence
+    assert "\ufffd" not in page.inner_text("main")
+    assert "Lines around" not in evidence
+    assert "inferred from" in page.inner_text(".card")
+    assert page.locator("#environment").count() == 0

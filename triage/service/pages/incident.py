@@ -13,7 +13,7 @@ from starlette.responses import PlainTextResponse, Response
 from triage.base.errors import OptionError
 from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident
-from triage.render import causal_chain, flight_matrix, inconclusive, phrases, rankmap, swimlanes
+from triage.render import causal_chain, flight_matrix, inconclusive, job_warnings, phrases, rankmap, swimlanes
 from triage.render.sanitize import sanitize
 from triage.service.dependencies import Admin, StateDep, StoreDep, Submitter, Viewer
 from triage.service.incident_files import delete_for_good
@@ -37,6 +37,7 @@ class Pictures:
     """Drawings as SVG, empty if there is nothing to draw."""
 
     chain: str
+    chain_folded: str
     ranks: str
     lanes: str
     groups: tuple[flight_matrix.GroupDrawing, ...]
@@ -71,6 +72,10 @@ class IncidentView:
     pictures: Pictures
     end_sections: tuple[tuple[str, list[str]], ...] = ()
     end_steps: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+    next_steps: tuple[str, ...] = ()
+    began: tuple[int, ...] = ()
+    borrowed: bool = False
 
 
 def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUND) -> IncidentView:
@@ -100,10 +105,14 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
         history=stored.history,
         redacted=stored.redacted,
         timeline=_list_moments(diagnosis),
-        warnings=tuple(phrases.merge_warnings(diagnosis)),
+        warnings=tuple(job_warnings.merge_warnings(diagnosis)),
         pictures=_draw(diagnosis, documents["flight"], facts),
         end_sections=tuple(inconclusive.sections(diagnosis)),
         end_steps=tuple(inconclusive.next_steps(diagnosis)),
+        why=tuple(phrases.root_reasons(diagnosis)),
+        next_steps=tuple(phrases.next_steps(diagnosis)),
+        began=phrases.began_ranks(diagnosis),
+        borrowed=any(moment.or_later for moment in diagnosis.timeline),
     )
 
 
@@ -113,7 +122,7 @@ def _list_moments(diagnosis: Diagnosis) -> tuple[tuple[str, str, str], ...]:
     for what, group in groupby(diagnosis.timeline, key=lambda moment: moment.signature or moment.what):
         moments = list(group)
         ranks = [moment.rank for moment in moments if moment.rank is not None]
-        entries.append((phrases.format_time(moments[0].time, diagnosis), format_ranks(ranks) if ranks else "", what))
+        entries.append((phrases.format_moment_time(moments[0], diagnosis), format_ranks(ranks) if ranks else "", what))
     return tuple(entries) if len(entries) > 1 else ()
 
 
@@ -121,8 +130,9 @@ def _draw(diagnosis: Diagnosis, flight: Mapping[str, Any] | None, facts: tuple[e
     root = diagnosis.root_cause
     links = {fact.finding: f"#{fact.anchor}" for fact in reversed(facts)}
     return Pictures(
-        chain=causal_chain.draw(diagnosis, links),
-        ranks=rankmap.draw(diagnosis.ranks, root.ranks if root is not None else (), style=False),
+        chain="" if causal_chain.is_folded(diagnosis) else causal_chain.draw(diagnosis, links),
+        chain_folded=causal_chain.draw(diagnosis, links, folded=True),
+        ranks=rankmap.draw(diagnosis.ranks, phrases.began_ranks(diagnosis), style=False),
         lanes=swimlanes.draw(diagnosis, style=False) if root is not None else "",
         groups=flight_matrix.draw(flight) if flight is not None else (),
     )

@@ -2,10 +2,12 @@
 import { copying } from "./copy.js";
 import { keys } from "./keys.js";
 import { rankmap } from "./rankmap.js";
+import { scrollToRoot } from "./scrolling.js";
 
 copying(document);
 keys(document);
 document.querySelectorAll("[data-rankmap]").forEach(rankmap);
+document.querySelectorAll(".picture").forEach(scrollToRoot);
 // A permalink to a line inside closed details opens them.
 const reveal = () => {
   const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));

@@ -16,7 +16,7 @@ export function rankmap(box) {
     const state = event.target.closest("path[class]");
     if (column < 0 || column >= columns || row < 0) return;
     const rank = row * columns + column;
-    const name = state && !["gaps", "blamed", "row"].includes(state.getAttribute("class")) ? `: ${state.getAttribute("class")}` : "";
+    const name = state && !["gaps", "blamed", "rim", "row"].includes(state.getAttribute("class")) ? `: ${state.getAttribute("class")}` : "";
     label.textContent = `rank ${rank}${name}`;
   });
 }
