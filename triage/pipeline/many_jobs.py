@@ -100,7 +100,8 @@ def diagnose_jobs_remotely(
     A job whose workers were lost again and again is an error; this process does not read it. `known` is that of
     `diagnose_jobs`.
     """
-    wanted = json.dumps([list(map(str, options.catalogs)), options.chunk_bytes, options.addresses, options.reuse])
+    own = [options.chunk_bytes, options.addresses, options.reuse, dict(options.labels)]
+    wanted = json.dumps([list(map(str, options.catalogs)), *own])
     calls = (
         functools.partial(_diagnose_on_worker, triage.__version__, wanted, job.name, job.path, known.get(job.name, ""))
         for job in jobs
@@ -111,8 +112,9 @@ def diagnose_jobs_remotely(
 
 def _diagnose_on_worker(version: str, options: str, name: str, path: str, known: str) -> bytes:
     check_version(version)
-    catalogs, chunk_bytes, addresses, reuse = json.loads(options)
-    own = Options(tuple(map(Path, catalogs)), 1, chunk_bytes, addresses=addresses, reuse=reuse)
+    catalogs, chunk_bytes, addresses, reuse, labels = json.loads(options)
+    labels = {name: tuple(values) for name, values in labels.items()}
+    own = Options(tuple(map(Path, catalogs)), 1, chunk_bytes, addresses=addresses, reuse=reuse, labels=labels)
     return _answer(lambda: _diagnose(JobPath(name, path), own, known))
 
 
