@@ -54,7 +54,7 @@ def delete(
 
     \b
     Example:
-      triage delete i-4f2a9c --because "asked for by the owner of the job, ticket 17"
+      triage delete i-4f2a9c --because "the owner asked for it, ticket 17"
     """
     from triage.store.deletion import delete_incident
 
