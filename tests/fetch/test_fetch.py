@@ -321,7 +321,7 @@ def test_a_run_that_is_not_there_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
     path: str,
     key: str,
-    said: str,
+    reason: str,
 ) -> None:
     """A wrong run, key or address says so, and how to write it."""
     monkeypatch.setenv("WANDB_API_KEY", key)
