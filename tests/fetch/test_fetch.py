@@ -312,7 +312,7 @@ def test_a_job_from_wandb_has_its_cause(command: Command, tracker: WandbServer, 
 
 
 @pytest.mark.parametrize(
-    ("path", "key", "said"), [("x9", "wandb-key", "no such run"), ("a1", "other", "401"), ("", "", "names no run")]
+    ("path", "key", "reason"), [("x9", "wandb-key", "no such run"), ("a1", "other", "401"), ("", "", "names no run")]
 )
 def test_a_run_that_is_not_there_is_an_error(
     command: Command,
@@ -321,7 +321,7 @@ def test_a_run_that_is_not_there_is_an_error(
     monkeypatch: pytest.MonkeyPatch,
     path: str,
     key: str,
-    said: str,
+    reason: str,
 ) -> None:
     """A wrong run, key or address says so, and how to write it."""
     monkeypatch.setenv("WANDB_API_KEY", key)
@@ -330,7 +330,7 @@ def test_a_run_that_is_not_there_is_an_error(
         "fetch", f"{tracker.url.replace('http', 'wandb+http')}/team/llm/{path}", "-o", tmp_path / "logs"
     )
     assert status == 2
-    assert said in errors
+    assert reason in errors
     assert "WANDB_API_KEY" in errors or "wandb://" in errors or "variables" in errors
 
 

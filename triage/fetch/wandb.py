@@ -66,14 +66,14 @@ def _pages(query: SourceQuery, text: str, variables: Mapping[str, str], path: tu
     while True:
         content = {"query": text, "variables": {**variables, "after": after, "first": PER_PAGE}}
         reply = call(address, headers, content)
-        found = (reply.get("data") or {}).get("project")
+        listing = (reply.get("data") or {}).get("project")
         for name in path:
-            found = (found or {}).get(name)
-        if found is None:
+            listing = (listing or {}).get(name)
+        if listing is None:
             errors = "; ".join(str(error.get("message", "")) for error in reply.get("errors") or ())
             hint = f"check the address ({EXAMPLE}) and WANDB_API_KEY"
             raise InputError(f"W&B has no such run{f': {errors}' if errors else ''}", hint=hint)
-        yield from (edge["node"] for edge in found["edges"])
-        if not found["pageInfo"]["hasNextPage"]:
+        yield from (edge["node"] for edge in listing["edges"])
+        if not listing["pageInfo"]["hasNextPage"]:
             return
-        after = found["pageInfo"]["endCursor"]
+        after = listing["pageInfo"]["endCursor"]
