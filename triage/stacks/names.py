@@ -234,7 +234,7 @@ def _skip(symbol: str, position: int, depth: int) -> int:
 @functools.lru_cache(maxsize=1 << 16)
 def normalise_function(function: str) -> str:
     """Return the comparable name, "" for an unknown function; takes time linear in the length, cut at 16 Ki."""
-    name = function.strip()[:_LONGEST]
+    name = function.strip()[:_LONGEST].partition("<<<")[0]  # how a kernel was launched
     if name in ("", "??", "???", "<unknown function>", "(unknown)", "<unknown>", "_fini", "unknown"):
         return ""
     if name.startswith("<") and name.endswith(">") and "lambda" not in name and "unnamed" not in name:

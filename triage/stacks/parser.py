@@ -24,7 +24,8 @@ _DUMP_TEXT = lazy_re(
     r"Program terminated| *\d+ +0x[0-9a-f]{6,} |\S+\([^()\s]*\) ?\[0x[0-9a-f]+\]|#\d+ +(?:Object|Source) \"|TID \d+:|"
     r"\* thread #|\((?:C|Python)\) File \"|Stack trace of thread|C\+\+ CapturedTraceback|#\d+ +[\w(~<]|"
     r"  Binary file \"|crash (?:reason|pid):|Process \d+: |Thread (?:0x)?\w+ \((?:active|idle)|"
-    r"    [\w.<>:~]+ \([^()]+:\d+\)$"
+    r"    [\w.<>:~]+ \([^()]+:\d+\)$|thread '[^'\n]*' panicked at |stack backtrace:|   +\d+: [\w<]| {9,}at |"
+    r"Stacktrace:|\[ *\d+\.\d{6}\] "
 )
 # Not prefixes: Open MPI's own, which the form reads to separate processes, and numbers and marks of frames.
 _PART_OF_FRAME = lazy_re(

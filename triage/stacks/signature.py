@@ -46,6 +46,9 @@ _MESSAGES = (
     ("assert", lazy_re(r"Assertion [`'\"].*failed|Assertion failed")),
     ("exception", lazy_re(r"terminate called|Exception raised from")),
 )
+_NAMED_KINDS = frozenset(("asan", "tsan", "ubsan", "msan", "memcheck", "julia", "oops"))
+"""Forms whose error is the kind of the crash."""
+_OF_JULIA = Rule("glue", "*.jl", "Base", "", "Julia's own function")
 # Names that mean nothing alone: the crash point includes the next frame.
 _GENERIC = lazy_re(r"(?:\{lambda\}|operator\(\)|run|_run|_M_run|main|_FUN|\{anon\}|call|invoke|apply)$")
 
@@ -108,7 +111,7 @@ def reduce_stacks(stacks: Stacks, rules: Rules | None = None, kind: str = "") ->
 
 def _kind_of(stacks: Stacks) -> str:
     """The kind of crash that message, signal or form show."""
-    if stacks.form in ("asan", "tsan", "ubsan", "msan", "memcheck") and stacks.error:
+    if stacks.error and (stacks.form in _NAMED_KINDS or stacks.signal.startswith("CUDA_EXCEPTION")):
         return stacks.error
     return next((kind for kind, pattern in _MESSAGES if pattern.search(stacks.message)), _KINDS.get(stacks.signal, ""))
 
@@ -170,6 +173,8 @@ def comparable_name(frame: Frame) -> str:
 def _rule(frame: Frame, rules: Rules) -> Rule | None:
     if frame.language != "native":
         return None
+    if frame.file.endswith(".jl") and (frame.module.split(".")[0] or frame.file[:2]) in ("Base", "Core", "./"):
+        return _OF_JULIA
     return rules.find(normalise_function(frame.function) or "??", library_name(frame.module))
 
 
@@ -276,6 +281,8 @@ def _stronger(new: str, old: str) -> bool:
     """Whether a kind explains more than another: most kinds end with `abort`, and outer frames show why."""
     if old in ("segv", "bus", "fpe", "ill"):
         return new in ("python-fatal", "sanitizer")
+    if new == "sanitizer" and old and old not in _STRENGTH and old not in _KINDS.values():
+        return False  # the sanitizer says what it found
     return new in _STRENGTH and (old not in _STRENGTH or _STRENGTH.index(new) > _STRENGTH.index(old))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triage.stacks.forms.gdb import Gdb
 from triage.stacks.forms.interface import Form
+from triage.stacks.forms.languages import JULIA, KERNEL, RUST
 from triage.stacks.forms.native import BACKWARD, C10, CAFFE2, GLIBC, GLOG, LLVM, OPEN_MPI, PADDLE, UCX
 from triage.stacks.forms.pyspy import PySpy
 from triage.stacks.forms.python import FaultHandler, PyStack
@@ -32,6 +33,9 @@ FORMS: tuple[Form, ...] = (
     PySpy(),
     HS_ERR,
     JVM,
+    RUST,
+    JULIA,
+    KERNEL,
 )
 _NUMBERED_WITH_HASH = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gdb"))
 _BACKTRACE_SYMBOLS = frozenset(("ucx", "openmpi", "glibc"))

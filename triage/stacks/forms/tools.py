@@ -29,10 +29,11 @@ SANITIZER = LineReader(
         ),
         facts=(
             lazy_re(
-                r"==(?P<pid>\d+)==\s?ERROR: \w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address "
+                r"==(?P<pid>\d+)==\s?ERROR: (?!Leak)\w+Sanitizer: (?P<error>[\w-]+)(?:.*? on (?:unknown )?address "
                 r"(?P<address>0x[0-9a-f]+))?"
             ),
             lazy_re(r"WARNING: ThreadSanitizer: (?P<error>[\w -]+?) \(pid=(?P<pid>\d+)\)"),
+            lazy_re(r"LeakSanitizer: detected (?P<error>memory leaks)"),
             lazy_re(r"(?:ERROR|WARNING): \w+Sanitizer: (?P<error>[\w -]+)"),
             lazy_re(r"(?P<error>runtime error): (?P<message>.*)"),
         ),
