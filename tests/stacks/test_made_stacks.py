@@ -32,8 +32,8 @@ def answer(text: str, diagnosis: Diagnosis) -> tuple[str, str]:
         return kind, _last_name(point)
     fact = diagnosis.root_cause.evidence[0]
     print_ = fingerprint(fact)
-    said = (fact.fields.get("crash_kind", ""), kind, print_.headline, fact.text.split("\n")[0])
-    return " ".join(said).lower(), _last_name(_function(fact, print_.guard) or point)
+    answered = (fact.fields.get("crash_kind", ""), kind, print_.headline, fact.text.split("\n")[0])
+    return " ".join(answered).lower(), _last_name(_function(fact, print_.guard) or point)
 
 
 def _function(fact: Evidence, guard: str) -> str:
@@ -53,8 +53,8 @@ def judge(directory: Path) -> Iterator[tuple[MadeStack, bool, bool, tuple[str, s
         for one in made_stacks():
             path = directory / "job.log"
             path.write_text(one.text, encoding="utf-8")
-            said, function = answer(one.text, triage.ingest(path, options=OPTIONS))
-            yield one, any(word in said for word in one.types), function == one.point, (said, function)
+            answered, function = answer(one.text, triage.ingest(path, options=OPTIONS))
+            yield one, any(term in answered for term in one.types), function == one.point, (answered, function)
 
 
 def test_there_are_enough_texts() -> None:
@@ -70,11 +70,11 @@ def test_type_and_function_are_right(tmp_path: Path) -> None:
     """Of each half, the type of at least 95 % and the function of at least 90 % is right."""
     right: Counter[tuple[bool, str]] = Counter()
     wrong = []
-    for one, type_right, point_right, said in judge(tmp_path):
+    for one, type_right, point_right, answered in judge(tmp_path):
         right.update({(one.is_set_aside, "texts"): 1, (one.is_set_aside, "type"): type_right})
         right[one.is_set_aside, "point"] += point_right
         if not one.is_set_aside and not (type_right and point_right):
-            wrong.append((one.form, one.subject, one.types, one.point, *said))
+            wrong.append((one.form, one.subject, one.types, one.point, *answered))
     for half in (False, True):
         assert right[half, "type"] >= 0.95 * right[half, "texts"], wrong
         assert right[half, "point"] >= 0.9 * right[half, "texts"], wrong

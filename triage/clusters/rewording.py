@@ -18,7 +18,7 @@ from triage.clusters.rules import load_rules
 
 _CLASS_NAME = lazy_re(r"^(\w{1,80}): ")
 _MASK = lazy_re(r"<[a-z]+>|@\S+")
-_WORD = lazy_re(r"[^\W\d_]+")
+_LETTERS = lazy_re(r"[^\W\d_]+")
 _NAME = lazy_re(r"[^\W\d]\w*(?:[._:]+\w+)+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _ENDING = lazy_re(r"(?<=\w{4})(?:ing|ed|es|ions?|s)$")
 _NEGATIONS = frozenset(("cannot", "no", "none", "not", "without"))
@@ -49,7 +49,7 @@ def read_sentence(headline: str) -> Sentence:
     text = _MASK.sub(" ", headline[match.end() :] if match else headline)
     names = tuple(frozenset(_stems(name)) for name in _NAME.findall(text))
     unified = load_rules().unify(text.lower())
-    negations = sum(word in _NEGATIONS for word in _WORD.findall(unified))
+    negations = sum(term in _NEGATIONS for term in _LETTERS.findall(unified))
     return Sentence(match[1] if match else "", tuple(_stems(unified)), names, negations)
 
 
@@ -62,12 +62,12 @@ def _turning_stems() -> frozenset[str]:
 
 def _stems(text: str) -> list[str]:
     empty = load_rules().empty
-    words = (word.lower() for word in _WORD.findall(text))
-    return [_stem(word) for word in words if len(word) > 1 and word not in empty and word not in _NEGATIONS]
+    terms = (term.lower() for term in _LETTERS.findall(text))
+    return [_stem(term) for term in terms if len(term) > 1 and term not in empty and term not in _NEGATIONS]
 
 
-def _stem(word: str) -> str:
-    return _ENDING.sub("", word).rstrip("e")
+def _stem(term: str) -> str:
+    return _ENDING.sub("", term).rstrip("e")
 
 
 def are_reworded(new: KnownKey, known: KnownKey) -> bool:
