@@ -16,15 +16,15 @@ def search_everywhere(store: Store, text: str) -> list[str]:
     """Return the tables that have a text in any column, compressed ones decoded."""
     import zlib
 
-    found = []
+    tables = []
     for table in copying.TABLES:
         for row in store.connections.read(f"SELECT * FROM {table}"):
             for value in dict(row).values():
                 if isinstance(value, (bytes, memoryview)):
                     value = zlib.decompress(bytes(value)).decode("utf-8", "replace")
                 if text in str(value):
-                    found.append(table)
-    return sorted(set(found))
+                    tables.append(table)
+    return sorted(set(tables))
 
 
 def fill(store: Store) -> str:

@@ -20,8 +20,8 @@ def fill(store: Store) -> None:
     """Store incidents of two teams on both sides of each limit."""
     for team, days in (("vision", 9), ("vision", 11), ("llm", 11), ("llm", 29), ("llm", 31)):
         store.incidents.add(with_facts(f"{team}-{days}", team=team), now=NOW - days * DAY)
-    kept = store.incidents.add(with_facts("kept", team="vision"), now=NOW - 400 * DAY)
-    store.feedback.add(kept.id, "agree", actor="anna")
+    praised = store.incidents.add(with_facts("kept", team="vision"), now=NOW - 400 * DAY)
+    store.feedback.add(praised.id, "agree", actor="anna")
 
 
 def test_rules_by_age_and_fact(store: Store) -> None:

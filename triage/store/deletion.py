@@ -83,10 +83,10 @@ def _clear_audit(db: Transaction, subject: str) -> None:
 
 def _remove_notifications(db: Transaction, incident: str) -> None:
     """Remove the notifications about an incident, and their places in the outbox."""
-    for told in db.execute("SELECT id, kind, place, topic FROM told WHERE incident = ?", (incident,)).fetchall():
-        subject = f"{told['place']}:{told['topic']}"
-        db.execute("DELETE FROM outbox WHERE kind = ? AND subject = ?", (told["kind"], subject))
-        db.execute("DELETE FROM told WHERE id = ?", (told["id"],))
+    for message in db.execute("SELECT id, kind, place, topic FROM told WHERE incident = ?", (incident,)).fetchall():
+        subject = f"{message['place']}:{message['topic']}"
+        db.execute("DELETE FROM outbox WHERE kind = ? AND subject = ?", (message["kind"], subject))
+        db.execute("DELETE FROM told WHERE id = ?", (message["id"],))
 
 
 def _remove_lonely_key(db: Transaction, key: str, num: int) -> None:

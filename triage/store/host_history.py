@@ -66,7 +66,7 @@ def read_history(
         f"ON k.key = i.key WHERE {where}",
         values,
     )
-    chosen = {found["cause"] for found in roots}
+    chosen = {root["cause"] for root in roots}
     page = causes.list_causes(CauseFilter(host=host), order="last", limit=MOST_CAUSES, now=now)
     listed = tuple(cause for cause in page.causes if cause.id in chosen)
     comments = [(cause.id, comment) for cause in listed for comment in work.list_comments(cause.id)]
