@@ -238,7 +238,8 @@ def keys_by_object() -> dict[str, list[set[str]]]:
     ]
     known = triage.ingest(str(ROOT / "samples" / "jobs" / SAMPLES[0] / "job"))
     assert known.root_cause is not None
-    several = replace(known, root_cause=replace(known.root_cause, alongside=("u-1",)))
+    labelled = replace(known.job, facts={"team": ("vision",)})
+    several = replace(known, job=labelled, root_cause=replace(known.root_cause, alongside=("u-1",)))
     reports += [as_json.document(INCONCLUSIVE), as_json.document(several)]
     for name, item in (
         ("Evidence", as_json.evidence(local)),
