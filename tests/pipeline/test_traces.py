@@ -88,9 +88,39 @@ def test_an_ingest_is_one_trace(collector: Collector, job: Path) -> None:
 def test_without_a_collector_the_sdk_is_not_imported(job: Path) -> None:
     """The base install needs none of it, and pays nothing."""
     code = "import sys, triage; triage.ingest(sys.argv[1]); print([m for m in sys.modules if 'telemetry' in m])"
+    assert run(code, job) == "[]\n"
+
+
+def run(code: str, job: Path) -> str:
+    """Run a program that is given the job, without a collector in its variables; return what it prints."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("OTEL_")} | {
+        "PYTHONPATH": str(ROOT)
+    }
     command = [sys.executable, "-c", code, str(job)]
-    own = {**os.environ, "PYTHONPATH": str(ROOT)}
-    assert subprocess.run(command, env=own, capture_output=True, text=True, check=True).stdout == "[]\n"
+    return subprocess.run(command, env=own, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def test_a_program_that_only_imports_the_sdk_sends_nothing(job: Path) -> None:
+    """Packages import the SDK for others: triage sets no provider then, and waits for no collector."""
+    code = (
+        "import sys, triage; from opentelemetry import trace; import opentelemetry.sdk.trace\n"
+        "triage.ingest(sys.argv[1]); print(type(trace.get_tracer_provider()).__name__)"
+    )
+    assert run(code, job) == "ProxyTracerProvider\n"
+
+
+def test_the_provider_of_the_program_gets_the_spans(job: Path) -> None:
+    """A program that exports traces itself has those of its ingests among them."""
+    code = (
+        "import sys, triage; from opentelemetry import trace\n"
+        "from opentelemetry.sdk.trace import TracerProvider\n"
+        "from opentelemetry.sdk.trace.export import SimpleSpanProcessor\n"
+        "from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter\n"
+        "kept = InMemorySpanExporter(); provider = TracerProvider(); trace.set_tracer_provider(provider)\n"
+        "provider.add_span_processor(SimpleSpanProcessor(kept)); triage.ingest(sys.argv[1])\n"
+        "print(sorted({span.name.removeprefix('triage.') for span in kept.get_finished_spans()}))"
+    )
+    assert run(code, job) == f"{sorted(STAGES)}\n"
 
 
 def test_without_the_extra_the_diagnosis_comes(job: Path, tmp_path: Path) -> None:

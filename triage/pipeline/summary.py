@@ -22,14 +22,20 @@ _COLLECTORS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOIN
 
 
 def traced(name: str, work: Callable[P, T]) -> Callable[P, T]:
-    """Return the work, in a span of OpenTelemetry where the program uses its SDK or a variable names a collector."""
-    if "opentelemetry.sdk.trace" not in sys.modules and not any(map(os.environ.get, _COLLECTORS)):
+    """Return the work, in a span of OpenTelemetry where the program exports traces or a variable names a collector."""
+    if not (any(map(os.environ.get, _COLLECTORS)) or _exports_traces()):
         return work
     try:
         from triage.pipeline.traces import in_span
     except ImportError:  # the extra otel is not installed
         return work
     return in_span(name, work)
+
+
+def _exports_traces() -> bool:
+    """Whether the program has set a provider of traces; other packages may only have imported the SDK."""
+    trace = sys.modules.get("opentelemetry.trace")
+    return trace is not None and not isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider)
 
 
 def summarise_job(
