@@ -18,7 +18,7 @@ import pytest
 from triage.base import forks
 from triage.base.forks import map_forked
 from triage.base.options import Options
-from triage.evidence.extraction import ExtractedSource, pack, unpack
+from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.model.diagnosis import Diagnosis
 from triage.model.evidence import Evidence, Origin
 from triage.pipeline import ingest

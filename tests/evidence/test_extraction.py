@@ -10,7 +10,7 @@ import pytest
 
 import triage
 from triage.evidence import extract_text
-from triage.evidence.extraction import ExtractedSource, pack, unpack
+from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.evidence.inference import make_inferences
 from triage.evidence.learn_job import is_identity_line
 from triage.evidence.year import guess_year

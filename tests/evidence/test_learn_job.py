@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from triage.evidence.extraction import ExtractedJob
+from triage.evidence.extracted import ExtractedJob
 from triage.evidence.learn_job import find_stating_lines, learn_addresses, learn_from_text
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"

@@ -24,7 +24,7 @@ from triage.evidence import extraction
 from triage.model import Diagnosis
 from triage.model.diagnosis import Stats
 from triage.pipeline import earlier_readings, file_states
-from triage.scan import interface, known_spans, lines, run, spans
+from triage.scan import interface, known_spans, lines, one_span, run, spans
 from triage.scan.spans import SpanReader
 
 SPAN = 1 << 12
@@ -63,7 +63,7 @@ samples:
 @pytest.fixture(autouse=True)
 def small_spans(monkeypatch: pytest.MonkeyPatch) -> None:
     """Use small spans, remember small jobs too, and as if every file had been written long ago."""
-    for module in (interface, known_spans, lines, run, spans, earlier_readings, file_states):
+    for module in (interface, known_spans, lines, one_span, run, spans, earlier_readings, file_states):
         monkeypatch.setattr(module, "SPAN", SPAN)
     monkeypatch.setattr(file_states, "_EDGE", 64)
     monkeypatch.setattr(earlier_readings, "MIN_BYTES", 0)

@@ -17,7 +17,7 @@ from triage.model import Diagnosis, Source
 from triage.model.diagnosis import Stats
 from triage.pipeline import earlier_readings, file_states
 from triage.pipeline.intake import Intake, writer_key
-from triage.scan import interface, known_spans, lines, run, spans
+from triage.scan import interface, known_spans, lines, one_span, run, spans
 from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 from triage.scan.run import Scan
@@ -163,7 +163,7 @@ def test_a_follower_starts_behind_what_an_earlier_ingest_has_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: bytes
 ) -> None:
     """Complete spans are not scanned again; hits and what counts as new are those of a follower that reads all."""
-    for module in (interface, known_spans, lines, run, spans, earlier_readings, file_states, follow):
+    for module in (interface, known_spans, lines, one_span, run, spans, earlier_readings, file_states, follow):
         monkeypatch.setattr(module, "SPAN", 4096)
     monkeypatch.setattr(earlier_readings, "MIN_BYTES", 0)
     monkeypatch.setattr(earlier_readings, "now_ns", lambda: time.time_ns() + 10**10)  # the file was written long ago

@@ -17,7 +17,7 @@ from triage.compare.observed_values import ObservedValues
 from triage.compare.parallel_settings import follows_difference, is_of_program, remark_fixed_differences
 from triage.compare.run_comparison import infer_runs_part
 from triage.compare.setting_rules import Rules, RulesError, load_rules
-from triage.evidence.extraction import ExtractedJob
+from triage.evidence.extracted import ExtractedJob
 from triage.evidence.inference import LASTING, make_inferences
 from triage.model import Audit, Deviation, Evidence, Source, Warning
 from triage.scan.interface import ScanResult

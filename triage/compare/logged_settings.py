@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
-from triage.evidence.extraction import ExtractedJob, source_text
+from triage.evidence.extracted import ExtractedJob
+from triage.evidence.extraction import source_text
 from triage.evidence.settings import settings_in_line
 from triage.model.evidence import Evidence, Origin, Source
 from triage.records.text import Line, Text

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
-from triage.evidence.extraction import ExtractedJob, source_text
+from triage.evidence.extracted import ExtractedJob
+from triage.evidence.extraction import source_text
 from triage.evidence.inference import make_inferences
 from triage.model import Evidence, Source
 from triage.scan.interface import ScanResult

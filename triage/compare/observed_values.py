@@ -14,7 +14,8 @@ from triage.base.lazy_re import lazy_re
 from triage.compare.quantities import RankValue, extract_values, fixed_pattern, quantity_pattern
 from triage.compare.runs import find_runs
 from triage.compare.step_finder import StepFinder
-from triage.evidence.extraction import ExtractedJob, source_text
+from triage.evidence.extracted import ExtractedJob
+from triage.evidence.extraction import source_text
 from triage.model.evidence import Source
 from triage.scan.interface import ScanResult
 

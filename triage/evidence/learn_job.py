@@ -5,18 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from triage import evidence
 from triage.base.digit_masks import ask_masked, ask_masked_text, list_masks, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.evidence.extracted import ExtractedJob
 from triage.model import Evidence
 from triage.ranks.identity import JobMap, short_host
 from triage.records import identity_lines, npu_lines, pairing_lines
-
-if TYPE_CHECKING:
-    from triage.evidence.extraction import ExtractedJob
 
 # NCCL says at the start which address its host has.
 _ADDRESS = lazy_re(

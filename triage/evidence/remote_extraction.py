@@ -13,7 +13,8 @@ import msgspec
 from triage.base.addresses import is_address
 from triage.base.executor_work import SharedData
 from triage.base.forks import RemoteUnits
-from triage.evidence.extraction import extract_source, make_context, pack
+from triage.evidence.extracted import pack
+from triage.evidence.source_extraction import extract_source, make_context
 from triage.model import Source, Warning
 from triage.scan.edges import EdgeReader, FileEdges, read_edges
 from triage.scan.interface import Hit, ScanResult

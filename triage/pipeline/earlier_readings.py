@@ -25,7 +25,7 @@ from triage.base.addresses import is_address
 from triage.base.content_digest import digest_bytes
 from triage.base.options import Options
 from triage.catalog.cache import choose_directory, read_cache, write_cache
-from triage.evidence.extraction import ExtractedSource, pack, unpack
+from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.evidence.redaction import VARIABLE
 from triage.pipeline.file_states import FileState, digest_both_ends, digest_span_ends, now_ns, read_state
 from triage.scan.interface import SPAN

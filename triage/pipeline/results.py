@@ -9,7 +9,7 @@ from dataclasses import field
 from triage.base.lazy_dataclass import dataclass
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult
-from triage.evidence.extraction import ExtractedJob, SourceContext
+from triage.evidence.extracted import ExtractedJob, SourceContext
 from triage.model import Audit, Job, Source, Stats, Warning
 from triage.pipeline.earlier_readings import EarlierReadings
 from triage.pipeline.scanned_texts import ScannedTexts

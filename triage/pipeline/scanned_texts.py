@@ -8,7 +8,8 @@ from typing import TypeVar
 
 from triage import sources
 from triage.base.forks import LocalProcesses, WorkSharer
-from triage.evidence.extraction import ExtractedJob, source_text
+from triage.evidence.extracted import ExtractedJob
+from triage.evidence.extraction import source_text
 from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, Source, Warning
 from triage.records.activity import Activity
 from triage.records.saved_cells import SavedCells

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triage import compare
 from triage.catalog.model import Catalog
 from triage.diagnose import ReasoningResult, diagnose
-from triage.evidence.extraction import ExtractedJob
+from triage.evidence.extracted import ExtractedJob
 from triage.model import Evidence
 
 

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from triage.base.addresses import common_path, is_address
 from triage.diagnose import ReasoningResult
-from triage.evidence.extraction import ExtractedJob
+from triage.evidence.extracted import ExtractedJob
 from triage.model import Job
 from triage.model.diagnosis import Stats
 from triage.sources.opened_file import cost_so_far

@@ -17,7 +17,8 @@ from triage.base.errors import InputError
 from triage.base.options import Options
 from triage.catalog.configured_catalogs import list_configured_catalogs
 from triage.catalog.load import load
-from triage.evidence.extraction import SourceContext, make_context
+from triage.evidence.extracted import SourceContext
+from triage.evidence.source_extraction import make_context
 from triage.evidence.year import guess_year
 from triage.model.evidence import Source
 from triage.pipeline.earlier_readings import EarlierReadings, open_readings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from triage.evidence.extraction import ExtractedSource
+from triage.evidence.extracted import ExtractedSource
 from triage.pipeline.earlier_readings import EarlierReadings
 
 Stamp = Sequence[object]
