@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.model.diagnosis import Diagnosis, Remediation
+from triage.model.diagnosis import Diagnosis, Remediation, Role
 from triage.model.evidence import Evidence, Origin
 from triage.model.store import Recurrence
 from triage.render import html, json, text
@@ -205,6 +205,25 @@ def test_details_are_shown_on_request() -> None:
     assert "-v for details" in short
     assert "-v for details" not in long
     assert "-v for details" not in text.render(replace(CLEAN, findings=(), timeline=()), verbose=False)
+
+
+@pytest.mark.parametrize(
+    ("confidence", "role", "explained_by", "is_shown"),
+    [
+        (0.75, "cause", (), True),
+        (0.74, "cause", (), False),  # much less sure
+        (0.95, "confirmation", (), False),
+        (0.95, "either", (CAUSE.signature or "",), False),
+    ],
+)
+def test_what_may_have_begun_the_failure_too_is_shown_without_details(
+    confidence: float, role: Role, explained_by: tuple[str, ...], is_shown: bool
+) -> None:
+    """An unexplained cause that is about as sure as the root stands in the short report."""
+    root = replace(CAUSE, confidence=0.9)
+    other = replace(CAUSE, signature="gpu.other", confidence=confidence, role=role, explained_by=explained_by)
+    made = replace(KNOWN, root_cause=root, findings=(root, other))
+    assert ("gpu.other" in text.render(made, verbose=False).partition("Considered")[2]) is is_shown
 
 
 def test_what_was_seen_before_stands_above_the_advice() -> None:

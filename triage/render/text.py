@@ -26,6 +26,7 @@ QUOTED_ROWS = (
 )
 SEEN_ROWS = 3  # of what people wrote about earlier failures
 COPIED = 200  # characters of a word in the advice that is not broken
+RIVAL = 0.15  # so much less sure than the root a finding may be that is shown without details
 LISTED = 8  # entries of one section before "and n more"
 _HEAD_STYLES: dict[phrases.VerdictKind, tuple[str, ...]] = {
     "ROOT CAUSE": ("bold", "red"),
@@ -46,15 +47,16 @@ def render(
 ) -> str:
     """Return the report for a terminal of `width` columns, without control characters of the log.
 
-    Without `verbose` it has no details: what else was considered, the order of events, references.
+    Without `verbose` it has no details: what else was considered, but for what may have begun the failure as well, the
+    order of events, references.
     """
     page = _Report(diagnosis, max(width or WIDTH, NARROWEST), Paint(color), verbose)
     details = [
-        page.considered(),
+        page.considered(page.groups.considered),
         page.timeline(),
         page.section("Ignored", [_joined(page.groups.noise)], "dim"),
     ]
-    considered, timeline, ignored = details if verbose else ([], [], [])
+    considered, timeline, ignored = details if verbose else (page.considered(page.rivals()), [], [])
     sections = [
         page.head(),
         page.recurrence(recurrence),
@@ -176,14 +178,23 @@ class _Report:
         names = _joined(self.groups.caused)
         return self.section("It caused", [f"{sentence}: {names}" if sentence else names])
 
-    def considered(self) -> list[str]:
-        """Return the findings that are not the root cause, each reason once, and their consequences in one line."""
-        lines = [
-            f"{self._titled(finding)}{reasons}"
-            for finding, reasons in phrases.with_reasons(self.groups.considered[:LISTED])
+    def rivals(self) -> list[Finding]:
+        """Return the findings that may have begun the failure as well: unexplained, and about as sure as the root."""
+        if self.root is None or self.root.signature is None:
+            return []
+        least = self.root.confidence - RIVAL
+        return [
+            finding
+            for finding in self.groups.considered
+            if finding.role in ("cause", "either") and not finding.explained_by and finding.confidence >= least
         ]
-        lines += _more(len(self.groups.considered))
-        lines += [f"Their consequences: {_joined(self.groups.aftermath)}"] if self.groups.aftermath else []
+
+    def considered(self, findings: Sequence[Finding]) -> list[str]:
+        """Return findings that are not the root cause, each reason once, and their consequences in one line."""
+        lines = [f"{self._titled(finding)}{reasons}" for finding, reasons in phrases.with_reasons(findings[:LISTED])]
+        lines += _more(len(findings))
+        if self.verbose and self.groups.aftermath:
+            lines.append(f"Their consequences: {_joined(self.groups.aftermath)}")
         return self.section(phrases.considered_label(self.diagnosis), lines)
 
     def _titled(self, finding: Finding, place: str = "") -> str:
