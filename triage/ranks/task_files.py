@@ -27,13 +27,23 @@ def find_ranks_of_tasks(
 ) -> dict[str, int]:
     """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name."""
     names = list(sources)
-    return {
+    numbered = {
         source: number
-        for family in (*_list_numbered(names, by_source), *_list_tasks(names))
-        if set(family) == set(range(max(sizes, default=0))) or _agree_with_lines(family, by_source)
-        for number, members in family.items()
-        for source in members
+        for source, number in _take_ranks(_list_numbered(names, by_source), by_source, sizes)
+        if not by_source.get(source)  # else its lines say more
     }
+    ranks = numbered | dict(_take_ranks(_list_tasks(names), by_source, sizes))
+    return {name: ranks[name] for name in names if name in ranks}
+
+
+def _take_ranks(
+    families: Iterable[Family], by_source: Mapping[str, Collection[int]], sizes: Collection[int]
+) -> Iterator[tuple[str, int]]:
+    """Yield the files and numbers of families whose numbers are ranks."""
+    for family in families:
+        if set(family) == set(range(max(sizes, default=0))) or _agree_with_lines(family, by_source):
+            for number, members in family.items():
+                yield from ((source, number) for source in members)
 
 
 def _list_tasks(sources: Iterable[str]) -> Iterator[Family]:
