@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -34,6 +34,7 @@ def start_cluster() -> Iterator[Cluster]:
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": "127.0.0.1:0"}
     with (
+        suppress(RuntimeError),  # at the end of a run another test may have closed the event loop
         distributed.LocalCluster(**options, host="127.0.0.1", silence_logs=50) as started,
         distributed.Client(started, set_as_default=False) as client,
     ):
