@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.base.rank_ranges import format_ranks
 from triage.evidence.extracted import ExtractedJob
 from triage.evidence.extraction import source_text
@@ -24,7 +25,7 @@ RANK_MINIMUM = 3
 # Gloo: the number of bytes received and expected. All ranks take part, so sizes that they print can be compared.
 _COLLECTIVE_SIZE = lazy_re(r"op\.preamble\.length <= op\.nbytes\. (\d{1,15}) vs (\d{1,15})")
 # NCCL's network: one receiver and one sender.
-_PAIR_SIZE = lazy_re(
+_PAIR_SIZE = masked_re(
     r"(?i)message truncated ?: receiv(?:ing|ed) \d{1,15}(?:,\d{1,9})? bytes instead of \d{1,15}"
     r"|collective mismatch error,? local size \d{1,15} remote (?:size )?\d{1,15}"
 )

@@ -12,10 +12,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.diagnose.time_order import Clocks
 from triage.model.evidence import Evidence
 
-_RESTART = lazy_re(r"will restart worker group|restarting worker group")
+_RESTART = masked_re(r"will restart worker group|restarting worker group")
 _ANNOUNCED = lazy_re(
     r"(?:[Rr]estarting|[Rr]elaunching) (?:the )?(?:training|all (?:workers|processes|ranks))\b|FailureDecision\.RETRY"
     r"|\[FailurePolicy\] RETRY|Attempting to restore trial|Scheduled restart job, restart counter"

@@ -10,6 +10,7 @@ from functools import cached_property
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.base.rank_ranges import format_ranks
 from triage.catalog.match import Match
 from triage.catalog.model import Signature
@@ -267,12 +268,12 @@ _RUNNING = lazy_re(
 _WRONG_SIZE = ("Received data size doesn't match", "op.preamble.length <= op.nbytes")
 _SEQUENCE_NUMBER = lazy_re(r"SequenceNumber=\d+,? ?")
 # `Rank 2 has 315 params, while rank 1 has inconsistent 316 params`: ranks and the values that they have.
-_HAS_VALUE = lazy_re(
+_HAS_VALUE = masked_re(
     r"(?i)\brank (\d{1,6}) (?:has|had|reports?|uses|expects|holds) (?:inconsistent )?"
     r"((?:[a-z]{1,20} ){0,2}[\w.+-]{0,40}\d[\w.+-]{0,40})"
 )
 # `local [8192], remote [4096]`, `local end 8192, remote end 4096`: a rank compares its own value with a neighbour's.
-_LOCAL_VALUE = lazy_re(
+_LOCAL_VALUE = masked_re(
     r"(?i)\blocal(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?(\d[\w.]{0,40}?)[\])]?[,;]? .{0,40}?"
     r"\bremote(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?\d"
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model import Evidence
 
 _PROCESS = (
@@ -12,7 +13,7 @@ _PROCESS = (
 _ENDED = (
     r"(?:exit(?:s|ed)?|terminated?|die[sd]?|fail(?:s|ed)?|end(?:s|ed)?|return(?:s|ed)?|finish(?:es|ed)?|was killed)"
 )
-_REPORT = lazy_re(
+_REPORT = masked_re(
     rf"(?i)\b{_PROCESS}\b.{{0,300}}?\b{_ENDED}\b.{{0,60}}?\b(?:non-?zero|exit[ _-]?code|status|code|signal"
     r"|unexpected(?:ly)?"
     rf"|with (?:an? )?(?:exception|errors?|failures?))\b(?! ?[:=] ?[A-Za-z])"

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Iterable
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model import Evidence, ExitDetail
 from triage.ranks.identity import JobMap, short_host
 
 # What torchelastic writes in its own process, and DeepSpeed's launcher of a node.
-_AGENT = lazy_re(
+_AGENT = masked_re(
     r"ChildFailedError\b|torch[./]distributed[./](?:elastic[./](?:agent|multiprocessing[./]api)|launcher[./]|run\.py)"
     r"|\bexits with return code = "
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.clusters import fingerprint
 from triage.clusters.fingerprint import cluster_id
 from triage.diagnose.endings import MatchedFacts, is_among, is_stated_ending, select_endings
@@ -23,7 +24,7 @@ _ALL_KINDS = _KINDS | {"ending"}
 _HEADS = lazy_re(r"(?i)\b(?:hccl|nccl|rccl|aclnn|acl|cann|mpi)\w{0,20} (?:function )?error\b")
 _LONGEST_HEAD = 1000
 # slurmstepd could not start the task: container, plugin, prolog or program.
-_NOT_STARTED = lazy_re(
+_NOT_STARTED = masked_re(
     r"\berror: (?:pyxis: |spank: |execve\(\): |Failed to invoke (?:spank|task) plugin|"
     r"(?:run_command: |Could not run )slurm task_prolog )"
 )

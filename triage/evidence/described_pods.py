@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model import Evidence
 from triage.records.described_pods import REACH, DescribedPod, read_description, texts_of
 from triage.records.text import Text
 
-_STATUS = lazy_re(
+_STATUS = masked_re(
     r"\b(?:OOMKilled|Evicted|ContainerStatusUnknown|DeadlineExceeded|NodeLost|NodeShutdown|Preempt\w{0,8}|"
     r"TerminationByKubelet|DeletionByTaintManager)\b|^\s*(?:Reason|Message|Exit Code): |was low on resource"
 )

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from triage.base.digit_masks import ask_masked_text, mask_digits
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.evidence.endings.failure_terms import goes_on
 from triage.model import Evidence
 from triage.ranks.grammar import Table
@@ -40,14 +41,11 @@ _RECOVERED = lazy_re(
 )
 _DENIED = lazy_re(r"(?i)\b(?:not|no|never|un\w+ful|waiting|until|fail\w*|errors?|cannot|if|when|will|lost)\b")
 # A job in a table of jobs, a container or server that started, a job submitted only later, a session that goes on.
-_RUNS = lazy_re(
+_RUNS = masked_re(
     r"\bApplication startup complete\b|\bStarted container\b|\bSuccessfully assigned\b"
     r"|^(?:sbatch: )?Submitted batch job \d|^(?:>>>|In \[\d{1,6}\]:) \S"
     r"|\b\d{1,9}\b[^\n]{0,60} R(?:UNNING)? +(?:\d{1,3}-)?\d{1,3}:\d\d|\s(\d{1,3})/\1 +Running\b|\" 200 OK\b"
 )
-# What each form of it holds; a session, which begins a line, is told by that.
-_RUN_HINTS = ("startup complete", "Started container", "Successfully assigned", "Submitted batch", " R", '" 111 OK')
-_OF_SESSION = lazy_re(r">>> |In \[")
 # Names of things have a digit and a letter, or are paths, addresses or quoted.
 _NAME = lazy_re(
     r"(?<![\w.])(?=[\w./:@-]{0,40}[A-Za-z])[\w./@-][\w./:@-]{0,80}\d[\w./:@-]{0,80}|\b[\da-f]{4}:[\da-f]{2}:[\da-f]{2}\.\d|"
@@ -175,12 +173,7 @@ def _glance_at_mask(mask: bytes, table: Table) -> _Glance:
 
 def _glance_at_text(text: str) -> _Glance:
     text = text[:_LONGEST]
-    return _Glance(_may_show_a_run(text), _states_recovery(text), shows_progress(text) or has_hint_in_text(text))
-
-
-@ask_masked_text
-def _may_show_a_run(text: str) -> bool:
-    return any(hint in text for hint in _RUN_HINTS) or _OF_SESSION.match(text) is not None
+    return _Glance(_RUNS.may_match(text), _states_recovery(text), shows_progress(text) or has_hint_in_text(text))
 
 
 def _is_same_writer(fact: Evidence, parsed: ParsedLine) -> bool:

@@ -12,6 +12,7 @@ import signal as signals
 
 from triage.base.host_lists import expand_numbers
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
@@ -30,41 +31,41 @@ _EXIT = lazy_re(r"exitcode\s+: (-?\d{1,18}) \(pid: (\d{1,18})\)(?:\s+\((SIG\w+)\
 _HOST = lazy_re(r"host\s+: (\S+)")
 _ZONE = 1200  # seconds; the table is printed soon after the failures, so more is another time zone
 _TIME = lazy_re(rf"time\s+: {ISO}")
-_FAILED = lazy_re(r"failed \(exitcode: (-?\d{1,18})\) local_rank: (\d{1,18}) \(pid: (\d{1,18})\)")
-_STOPPED = lazy_re(
+_FAILED = masked_re(r"failed \(exitcode: (-?\d{1,18})\) local_rank: (\d{1,18}) \(pid: (\d{1,18})\)")
+_STOPPED = masked_re(
     r"Sending process (\d{1,18}) closing signal (SIG\w+)|Terminating process (\d{1,18}) via signal (SIG\w+)"
 )
-_SRUN = lazy_re(
+_SRUN = masked_re(
     r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): "
     r"(?:Exited with exit code (?P<code>\d{1,18})"
     r"|(?P<how>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
 )
-_OTHERS = lazy_re(
+_OTHERS = masked_re(
     r"(?:--local_rank=(?P<local>\d{1,18})\b.*|\blaunch\.py:\d+.*)exits? with return code = (?P<code>-?\d{1,18})"
     r"|(?<!\S)(?P<host>\S{1,255}): rank (?P<rank>\d{1,18}) "
     r"(?:exited with code (?P<exit>\d{1,18})|died from signal (?P<signal>\d{1,18}))"
 )
-_MPI = lazy_re(
+_MPI = masked_re(
     r"process rank (?P<rank>\d{1,18}) with PID (?P<pid>\d{1,18}) on node (?P<host>\S+) "
     r"exited on signal (?P<signal>\d{1,18})"
 )
-_MPI_EXIT = lazy_re(
+_MPI_EXIT = masked_re(
     r"Process name: \[(?:\[\d+,\d+\]|[\w.@-]{1,200}),\s?(?P<rank>\d{1,18})\] Exit code:\s+(?P<code>-?\d{1,18})"
 )
 # Horovod names processes by rank, in elastic jobs by host and local rank; what ends by SIGTERM, it stopped itself.
-_HOROVOD = lazy_re(
+_HOROVOD = masked_re(
     r"^(?:Process name: |Process )(?:(?P<rank>\d{1,7})|(?P<host>[\w.-]{1,80})\[(?P<local>\d{1,4})\])"
     r" (?:Exit code: {1,9}|exit with status code )(?P<code>-?\d{1,10})\b"
 )
 # Open MPI and its runtimes; MPICH, Intel MPI and MVAPICH.
-_MPI_ABORT = lazy_re(
+_MPI_ABORT = masked_re(
     r"MPI_ABORT was invoked on rank (?P<rank>\d{1,18}) in communicator MPI[_ ]COMM[_ ]WORLD\b"
     r"(?:.*?\b[Ee]rrorcode:? (?P<code>\d{1,18}))?"
     r"|MPI_Abort\(MPI_COMM_WORLD, (?P<argument>\d{1,18})\) - process (?P<process>\d{1,18})"
 )
 # MPICH's hydra.
-_HYDRA = lazy_re(r"= +PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +EXIT CODE: (?P<code>\d{1,5})\b")
-_INTEL = lazy_re(
+_HYDRA = masked_re(r"= +PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +EXIT CODE: (?P<code>\d{1,5})\b")
+_INTEL = masked_re(
     r"= +RANK (?P<rank>\d{1,7}) PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[\w.-]{1,80}) = +"
     r"(?:EXIT STATUS: (?P<code>\d{1,5})\b|KILLED BY SIGNAL: (?P<signal>\d{1,3})\b(?: \([^)]{0,80}\))?)"
 )

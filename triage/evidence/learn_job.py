@@ -10,6 +10,7 @@ from triage import evidence
 from triage.base.digit_masks import ask_masked, ask_masked_text, list_masks, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.evidence.extracted import ExtractedJob
 from triage.model import Evidence
 from triage.ranks.identity import JobMap, short_host
@@ -38,7 +39,7 @@ _VERSIONS = (
     ("slurm", ("slurm",), lazy_re(r"\b(?:slurm(?:-wlm|d|stepd)?|SLURM)(?: version)?[ =:]+v?(2\d\.\d\d\.\d+)")),
 )
 # torch ends the text of an error of NCCL with the version.
-_VERSION_OF_ERROR = lazy_re(r"(?i)\b(?:error|exited|invalid (?:argument|usage))\b[^\n]*, NCCL version 2")
+_VERSION_OF_ERROR = masked_re(r"(?i)\b(?:error|exited|invalid (?:argument|usage))\b[^\n]*, NCCL version 2")
 _STATING_HINTS = ("version", "clients joined", "orld")
 _NO_FAILURES = tuple(trigger for trigger in evidence.MAP_TRIGGERS if trigger != evidence.REPEATED)
 _HINTS_OF_NO_FAILURE = tuple(trigger.rstrip("0123456789") for trigger in _NO_FAILURES)

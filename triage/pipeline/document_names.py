@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 
 NameKind = Literal["output", "written", "document", "fixture", "neutral"]
 """`written`: programs, settings and documents by their extension; `document`: texts that are documents by their name or
@@ -12,7 +13,7 @@ folder; `fixture`: what tests, packages and archives of earlier runs bring along
 decides."""
 
 # Programs, settings and documents quote failures that did not happen: `raise RuntimeError("CUDA out of memory")`.
-_WRITTEN = lazy_re(
+_WRITTEN = masked_re(
     r"(?i)\.(?:py|pyi|pyx|pxd|ipynb|c|cc|cpp|cxx|cu|cuh|h|hpp|hip|go|rs|java|scala|kt|js|mjs|ts|jsx|tsx|vue|css|html?|"
     r"jl|rb|lua|pl|pm|php|swift|sql|proto|cmake|tf|sh|bash|zsh|fish|ps1|bat|sbatch|slurm|pbs|ya?ml|toml|ini|cfg|conf|"
     r"properties|j2|tmpl|md|mdx|markdown|rst|adoc|tex|bib|diff|patch|svg)$"

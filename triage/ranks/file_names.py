@@ -9,6 +9,7 @@ from collections.abc import Collection, Sequence
 from triage.base.addresses import common_path
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 
 
@@ -177,7 +178,7 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
     TASK_NAMING,
 )
 # Snapshots of a process by tools: the process wrote none of it.
-_SNAPSHOT = lazy_re(
+_SNAPSHOT = masked_re(
     r"(?:^|[/._-])(?:procstatus|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|"
     r"limits|ps|pstack|top|dmesg|\w+-smi)\.txt$|\d[/._-]status\.txt$"
 )

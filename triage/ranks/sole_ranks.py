@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 
-from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 
 _FEWEST = 2  # of a single file nobody knows whether other ranks write to it
 # How the names of one process's files differ: by stream, attempt, and the number of a rotated file.
-_VARIANTS = lazy_re(
+_VARIANTS = masked_re(
     r"(?i)(?:(?<=/)|^)(?:logs?|out(?:put)?|err(?:or)?s?)(?=[._-])|std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
     r"restart[_-]?\d+"
 )

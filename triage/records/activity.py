@@ -9,6 +9,7 @@ from dataclasses import replace
 from triage.base.digit_masks import ask_masked, ask_masked_text, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import ParsedLine
@@ -22,7 +23,7 @@ _COUNTER = (
     r"(?:\b(?:global[_ ]?step|step|iteration|iter|batch)|"
     rf"\b(?:it|update)(?=[ :=#]*\[? *\d{_LOSS})|(?<![\w/.:-])(?=\d{{1,12}}/\d{{1,12}}\b(?![/ ]\d){_LOSS}))[ :=#]*\[? *"
 )
-STEP = lazy_re(rf"(?i){_COUNTER}(\d{{1,12}})\b")
+STEP = masked_re(rf"(?i){_COUNTER}(\d{{1,12}})\b")
 PROGRESS = lazy_re(rf"(?i){_COUNTER}\d|\bepoch[ :=#]*\[? *\d|it/s\b|s/it\b|\bsaved\b.{{0,40}}\bstep[_-]\d")
 # A rank is silent when the others wrote for so many seconds longer.
 SILENCE = 60.0
@@ -106,7 +107,7 @@ _INFORMATIVE = lazy_re(
     rb"(?i)step|iter|batch|epoch|\bloss\b|finish|complet|done|succe|compil|autotun|exhaust|sav(?:e|ed|ing)\b|writ(?:ing|ten)\b|wrote|checkpoint|ckpt|\d\d:\d\d:\d\d"
 )
 # What the runtime prints for a process, whatever its program does: watchdogs, the C++ runtime, the launcher's agent.
-_OF_RUNTIME = lazy_re(
+_OF_RUNTIME = masked_re(
     r"^\s*$|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:|^\[(?:PG |Rank )[^\]]{1,80}\] |^terminate called|^ *what\(\):"
     r"|torch/distributed/(?:elastic|run\.py)|^(?:slurmstepd|srun): |^Some \w+ operations have failed or timed out"
     r"|^To avoid data inconsistency, "

@@ -12,6 +12,7 @@ from typing import Literal
 
 from triage.base.digit_masks import ask_masked, ask_masked_text
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 
 Scope = Literal["", "word", "process", "program", "job"]
 
@@ -34,7 +35,7 @@ _PART = (
     r"(?:step|epoch|iter\w*|batch|stage|round|shard|pass|data\w*|set|samples?|config\w*|setup|init\w*|model|"
     r"compil\w*|warm\w*|prepar\w*|state|checkpoint\w*)"
 )
-FINISHED = lazy_re(
+FINISHED = masked_re(
     rf"(?i)\b(?:{_TRAINING})\b(?:(?!\b{_PART}\b).){{0,24}}?\b(?:{_ENDED})\b"
     rf"|\b(?:finished|completed|done|concluded)\b[ :,-]{{1,3}}(?:with )?(?:the )?(?:{_TRAINING})\b"
     r"|\b(?:rank|worker|process|node|task)[ :#-]{0,2}\d{1,6}\b\W{0,3}(?:is |has |was )?(?:finished|done|completed?)"
@@ -46,18 +47,18 @@ FINISHED = lazy_re(
     r"(?:steps?|epochs?|iterations?|iters|tokens)\b"
 )
 # The summary of a test runner that names no failure: pytest, ctest, cargo, jest.
-_TESTS = lazy_re(
+_TESTS = masked_re(
     r"(?i)^=* ?(?!.*\b[1-9]\d{0,8} (?:failed|errors?)\b)(?:.{0,40}, )?\b[1-9]\d{0,8} passed\b.{0,80} in \d"
     r"|\b100% tests passed\b|^test result: ok\.|\bBUILD SUCCESS(?:FUL)?\b|^tests: +(?!.*failed)[1-9]\d{0,8} passed, "
 )
 # Forms without a subject: they count unless the line names something smaller than the job.
-_SUBJECTLESS = lazy_re(
+_SUBJECTLESS = masked_re(
     r"(?i)\b(?:finished|completed|exited|ended|terminated|done|closed) (?:successfully|normally|cleanly|ok)\b"
     r"|\bsuccessfully (?:finished|completed|trained|terminated|exited)\b"
     r"|\b(?:test|suite) concluded\b|\bexiting (?:the )?(?:program|normally|cleanly)\b"
     r"|(?:^|[:\]|>] )(?:all )?(?:done|finished|completed?|good ?bye|bye|the end)[.!]{0,3}$"
 )
-_SMALLER = lazy_re(
+_SMALLER = masked_re(
     r"(?i)\b(?:health\w*|probe|check\w*|hook|monitor\w*|export\w*|nvidia-smi|prolog|epilog|prefetch\w*|"
     r"dataloader\w*|download\w*|upload\w*|load\w*|install\w*|sidecar|helper|subprocess|compil\w*|build\w*|tokeniz\w*|"
     r"preprocess\w*|warm-?up|eval\w*|valid\w*|init\w*|setup|preflight|git|pip|thread|watchdog|sav\w+|sync\w*|"
@@ -66,8 +67,8 @@ _SMALLER = lazy_re(
     r"\w{3,}ing [\w./() -]{1,80}: done)\b"
 )
 # A process of the machine, not of the job.
-_OF_MACHINE = lazy_re(r"(?i)\b(?:kernel|dockerd|containerd|kubelet|sshd|crond?|systemd(?:-\w+)?)(?:\[\d+\])?: ")
-_ZERO = lazy_re(
+_OF_MACHINE = masked_re(r"(?i)\b(?:kernel|dockerd|containerd|kubelet|sshd|crond?|systemd(?:-\w+)?)(?:\[\d+\])?: ")
+_ZERO = masked_re(
     r"(?i)(?:\b(?:exit(?:ed|s)?|end(?:ed|s)?|finish(?:ed|es)?|terminated|complete[ds]?|return(?:ed|s)?|stopped)"
     r"(?: normally| successfully)?(?: with)?(?: an?)?[ (]{1,2}(?:exit |return )?(?:code|status|value)[ :=]{1,3}"
     r"|\bexited (?:with )?|\bexit[ _-]?(?:code|status|value)?[ :=]{1,3}|\breturn[ _-]?(?:code|status|value)[ :=]{1,3}"
@@ -76,16 +77,16 @@ _ZERO = lazy_re(
     r"|\bprocess \d+ (?:exits|exited) successfully\b"
 )
 # Slurm's accounts that do not say how a job ended: sacct's row of a step, a bad state of seff, the daemons' own work.
-_NOT_OF_JOB = lazy_re(
+_NOT_OF_JOB = masked_re(
     r"^\s*\d+(?:_\d+)?\.\w+[\s|]|^\s*State: (?!COMPLETED\b)[A-Z_]{6,20}\b"
     r"|job_complete: (?:JobI[dD]=)?\d|\bdone with (?:job|step)\s*$|\bsending REQUEST_(?:STEP_)?COMPLETE"
 )
 _PROCESS_RANK = lazy_re(r"(?i)\b(?:rank|task)[ :#=]{0,2}(\d{1,6})\b")
-_UNIT = lazy_re(
+_UNIT = masked_re(
     r"(?i)\b[\w@-]*(?:train|job|torch|worker|run-)[\w@-]*\.(?:service|scope): "
     r"(?:Deactivated|Succeeded|Main process exited, code=exited, status=0/SUCCESS)"
 )
-_JOB = lazy_re(
+_JOB = masked_re(
     r"\bJobState=COMPLETED\b|\bCOMPLETED\b.{0,80}[\s|,]0:0\b|\bState\s{0,8}: COMPLETED\b"
     r"|\bExitCode=0:0\b.{0,80}\bCOMPLETED\b"
     r"|^Successfully completed\.?$|^Subject: Job \S{1,20} <?.{1,120}> Done$"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 
 FRAME = lazy_re(r'\s*File "[^"]+", line \d+')
 _CARETS = lazy_re(r"[\s~^]*$")
@@ -28,7 +29,7 @@ _SHORTEST, _LONGEST, _FEWEST_LETTERS, _FEWEST_DIFFERENT = 12, 1200, 6, 4
 _MOST_STATES = 1 << 15
 _COMMON_LETTERS = "etaoinsr"
 _COMMON_BYTES, _PRIMES = (b"e", b"t", b"a", b"o", b"r", b"n", b"i", b"s"), (2, 3, 5, 7)
-_REPEATED_NAME = lazy_re(r"(?:^|[\s.:])([\w.]{0,80}(?:Error|Exception|Traceback))\1")
+_REPEATED_NAME = masked_re(r"(?:^|[\s.:])([\w.]{0,80}(?:Error|Exception|Traceback))\1")
 
 _Places = dict[str, list[int]]
 """The indices of the lines with the same text."""

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from triage.base.digit_masks import ask_masked
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 
 LONGEST = 400
@@ -47,11 +48,11 @@ _APART = (
     ),
     lazy_re(rf"(?i)(?:\b(?:on|from) |\()(?:host|node|machine|processor) {_WITH_DIGIT}{_NAME}"),
 )
-_OTHER_HOST = lazy_re(
+_OTHER_HOST = masked_re(
     r"(?i)\b(?:connect\w*|reach\w*|listen\w*|resolv\w*|receiv\w*|recv\w*|send\w*|sent|master\w*|rendezvous|rdzv\w*|server|"
     r"store|peer|remote|leader|head|coordinator|endpoint|waiting|timed|lost|tcp)\b|://"
 )
-_STATED_RANK = lazy_re(rf"(?i){_RANK}")
+_STATED_RANK = masked_re(rf"(?i){_RANK}")
 # Intel MPI with I_MPI_DEBUG=5: rank, pid, host, cores.
 _STARTUP = lazy_re(r"MPI startup\(\): +(?P<rank>\d{1,6}) +(?P<pid>\d{1,7}) +(?P<host>[\w.-]{1,80}) +[{\d]")
 _ENDED = lazy_re(r"^=? *(?:RANK (?P<rank>\d{1,6}) )?PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[A-Za-z0-9][\w.-]{0,80})$")

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
@@ -72,23 +73,23 @@ _PLACES = (b"host", b"startup():", b" on ", b" at ", b"@", b" bound ", b": rank"
 _TAGGED = lazy_re(rb"\[(?!(?i:rank))[A-Za-z_.-]+\d{1,3}\]:.{0,80}?(?i:rank)[ _=:\[]")
 # The grammar whose pid is that of a worker, not that of a collector.
 _WORKER_LAYER = "Ray and vLLM workers"
-_OF_WORLD = lazy_re(r"(?i)\bworld[_ ]?size\b|\brank[ :=]{0,2}\d{1,6} ?(?:of|/) ?\d")
+_OF_WORLD = masked_re(r"(?i)\bworld[_ ]?size\b|\brank[ :=]{0,2}\d{1,6} ?(?:of|/) ?\d")
 _MOST = 64  # lines of a kind at the start, and as many at the end
 _LONGEST = 2000
-_PID = lazy_re(
+_PID = masked_re(
     r"(?i)\b(?:pid|process[_ ]id)[ :=]{1,3}(\d{2,7})\b(?! (?:has|uses) \d)"
     r"|\bprocess (\d{2,7})(?= (?:is|has|as|=|spawned)\b(?! \d))"
 )
 # The pid is that of another process than the rank, or may be.
-_ABOUT_ANOTHER = lazy_re(
+_ABOUT_ANOTHER = masked_re(
     r"(?i)\b(?:kill|died|dies|dying|dead|exit|terminat|abort|signal|peer|remote|parent|child|helper|lost|crash|zombie|"
     r"stale|hold|held|using|used by|data ?loader|prefetch|wait|join|stop|clos|other)"
 )
-_LOCAL = lazy_re(r"(?i)(?<![a-z])local[_ -]?rank['\"]?[\s:=\[]{1,3}['\"]?(\d{1,3})\b")
+_LOCAL = masked_re(r"(?i)(?<![a-z])local[_ -]?rank['\"]?[\s:=\[]{1,3}['\"]?(\d{1,3})\b")
 _NODE = lazy_re(
     r"(?i)(?<![a-z])(?:(?:node|machine)[_-]?rank|group_rank|SLURM_NODEID)['\"]?[\s:=]{1,3}['\"]?(\d{1,4})\b"
 )
-_NODE_SIZE = lazy_re(
+_NODE_SIZE = masked_re(
     r"(?i)\b(?:nproc[_-]per[_-]node|num_local_procs|local_world_size|localRanks|SLURM_NTASKS_PER_NODE|ntasks-per-node)"
     r"['\"]?[\s:=]{1,3}['\"]?(\d{1,3})\b"
 )
@@ -99,9 +100,11 @@ _NODES = lazy_re(
 # Looser than in a text: the line names a process or a local rank too.
 _RANK = lazy_re(r"(?i)(?<![a-z_-])(?:(?:global|world)[ _-])?rank(?:[_ ]?id)?['\"]?[\s:=#\[]{1,3}(\d{1,6})\b(?!\.\d)")
 # Each communicator of HCCL numbers its own members.
-_AGENT = lazy_re(r"(?i)SetupAgent.{0,200}?\b(?:(?:user|my|self)_?)?rank(?:_?id)?[\[: =]{1,2}(\d{1,6})\b")
-_AGENT_SIZE = lazy_re(r"(?i)SetupAgent.{0,200}?\b(?:rank_?(?:size|num|len)|n?ranks|world_?size)[\[: =]{1,2}(\d{1,6})\b")
-_HOST = lazy_re(r"(?i)\b(?:host|hostname|node)[=:]\s?'?([a-z][\w-]*\d[\w.-]*)")
+_AGENT = masked_re(r"(?i)SetupAgent.{0,200}?\b(?:(?:user|my|self)_?)?rank(?:_?id)?[\[: =]{1,2}(\d{1,6})\b")
+_AGENT_SIZE = masked_re(
+    r"(?i)SetupAgent.{0,200}?\b(?:rank_?(?:size|num|len)|n?ranks|world_?size)[\[: =]{1,2}(\d{1,6})\b"
+)
+_HOST = masked_re(r"(?i)\b(?:host|hostname|node)[=:]\s?'?([a-z][\w-]*\d[\w.-]*)")
 _LISTED = lazy_re(r"^\s*(?:[\w+-]+\s+)?(\d{2,7})\s.*?\s--local[_-]rank[= ](\d{1,3})\b")
 
 

@@ -6,8 +6,8 @@ or a negation (`0 failures`, `no errors`), in a condition or question, or where 
 
 from __future__ import annotations
 
-from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.evidence.endings.terms_by_language import CJK_TERMS, TERMS_BY_LANGUAGE
 
 _ENGLISH = (
@@ -55,7 +55,7 @@ _RATE = lazy_re(
     r"(?i)^(?:[ _-](?:rate|count|budget|margin|bars?|tolerance|mode|policy|handler|handling|log|report)s?\b|"
     r"s?\s*[:=]\s*\d)"
 )
-_GOES_ON = lazy_re(
+_GOES_ON = masked_re(
     r"(?i)\bretry(?:ing)?\b|\bre-?tried\b|\btrying again\b|\bnext attempt\b|\battempt \d+ of \d+\b(?!.*giv)|"
     r"\bwill (?:retry|try|restart|continue|be)\b|"
     r"\bskip(?:ped|ping)?\b|\bignor(?:ed|ing)\b|\bcontinu(?:e|es|ed|ing)\b|\bfall(?:ing|s)? back\b|\bfallback\b|"
@@ -68,13 +68,7 @@ _GOES_ON = lazy_re(
     r"\bcounted as\b|\breplaced\b|"
     r"\?\s*$|\bstatus 0\b|\bcode 0\b|\bTODO\b|\bfixed in\b"
 )
-# What each form of it holds, in lower case.
-_GOES_ON_HINTS = (
-    *("retr", "re-tr", "trying", "next attempt", "attempt ", "will ", "skip", "ignor", "continu", "fall", "respawn"),
-    *("restart", "starting it again", "recovered", "going on", "goes on", "reconnect", "resum", "handled", "reduc"),
-    *("succe", "passed", "counted as", "replaced", "?", "status ", "code ", "todo", "fixed in"),
-)
-_WARNS = lazy_re(r"(?i)\bwarn(?:ing)?\b|\bWARN|\bWRN\b|\bdeprecat")
+_WARNS = masked_re(r"(?i)\bwarn(?:ing)?\b|\bWARN|\bWRN\b|\bdeprecat")
 # What takes a term back in languages that are written without blanks: no, none, 0, and names of rates and counts.
 _CJK_NONE_BEFORE = lazy_re(r"(?:无|無|没有|沒有|零|(?<![\d.])0\s?(?:个|個|次|件)?|ゼロ|없는)\s?$")
 _CJK_NONE_BEHIND = lazy_re(
@@ -96,15 +90,7 @@ _SENTENCE_WORDS = 3
 
 def goes_on(line: str) -> bool:
     """Whether the line says that the program goes on, or asks."""
-    text = line[:_LONGEST]
-    return _may_go_on(text) and _GOES_ON.search(text) is not None
-
-
-@ask_masked_text
-def _may_go_on(text: str) -> bool:
-    """Quick check: the pattern is slow, and most lines hold none of these parts of it."""
-    lower = text.lower()
-    return any(hint in lower for hint in _GOES_ON_HINTS)
+    return _GOES_ON.search(line[:_LONGEST]) is not None
 
 
 def warns(line: str) -> bool:

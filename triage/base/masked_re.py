@@ -1,0 +1,133 @@
+"""Regular expressions that remember the masks of texts in which they find nothing.
+
+All ranks write the same lines but for their digits, and most patterns find nothing in most lines. So a pattern asks the
+mask of a text (digit_masks.py) once, in a wider form that takes any digit for each of its digits: where the wider form
+finds nothing in the mask, the pattern finds nothing in any text with this mask.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from triage.base.digit_masks import mask_digits
+
+_MOST_ANSWERS = 1 << 12
+_LONGEST_KEPT = 1 << 11  # characters of a text whose answer is remembered
+_DIGITS = "0123456789"
+_TOKEN = re.compile(
+    r"(?P<escape>\\(?:x\w{2}|u\w{4}|U\w{8}|.))|(?P<count>\{\d*,?\d*\})|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
+    r"|(?P<opening>\((?:\?(?:P?<\w+>|P=\w+\)|<?[=!]|[aiLmsux-]*[:)]))?)|(?P<digit>\d)|(?P<other>.)",
+    re.S,
+)
+
+
+def masked_re(text: str, flags: int = 0) -> MaskedPattern:
+    """Return a pattern for use at module level that rarely finds something in the lines that it is asked about."""
+    return MaskedPattern(text, flags)
+
+
+class MaskedPattern:
+    """A pattern that compiles when first used, and searches a text only if its mask may match.
+
+    Its methods are those of `re.Pattern` without places.
+    """
+
+    def __init__(self, pattern: str, flags: int) -> None:
+        self.pattern = pattern
+        self._flags = flags
+        self._answers: dict[str, bool] = {}
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return what `re.Pattern.search` returns."""
+        return self._exact.search(text) if self.may_match(text) else None
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Return what `re.Pattern.finditer` returns."""
+        return self._exact.finditer(text) if self.may_match(text) else iter(())
+
+    def findall(self, text: str) -> list[Any]:
+        """Return what `re.Pattern.findall` returns."""
+        return self._exact.findall(text) if self.may_match(text) else []
+
+    def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """Return what `re.Pattern.sub` returns."""
+        return self._exact.sub(replacement, text) if self.may_match(text) else text
+
+    def may_match(self, text: str) -> bool:
+        """May the pattern be found in a text with these digits or others?"""
+        if len(text) > _LONGEST_KEPT:
+            return True
+        mask = mask_text(text)
+        answer = self._answers.get(mask)
+        if answer is None:
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            answer = self._answers[mask] = self._wide.search(mask) is not None
+        return answer
+
+    @functools.cached_property
+    def _exact(self) -> re.Pattern[str]:
+        return re.compile(self.pattern, self._flags)
+
+    @functools.cached_property
+    def _wide(self) -> re.Pattern[str]:
+        wide = widen_digits(self.pattern)
+        return self._exact if wide == self.pattern else re.compile(wide, self._flags)
+
+
+@functools.lru_cache(_MOST_ANSWERS)
+def mask_text(text: str) -> str:
+    """Return the mask of a decoded text; it is as long as the text."""
+    return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+def widen_digits(pattern: str) -> str:
+    """Return a pattern that is found in the mask of each text in which `pattern` is found.
+
+    A digit becomes any digit, a set with some digits has all; what forbids certain digits or repetitions is left out.
+    """
+    return "".join(_widen_tokens(_TOKEN.finditer(pattern)))
+
+
+def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
+    """Yield the parts of the wide pattern up to the end of the group that the tokens begin in."""
+    for token in tokens:
+        text = token.group()
+        if token["digit"]:
+            yield r"\d"
+        elif token["set"]:
+            yield _widen_set(text)
+        elif token["opening"] in ("(?!", "(?<!"):
+            yield _widen_negation(text, tokens)
+        elif token["opening"] and not text.endswith(")"):
+            yield text
+            yield from _widen_tokens(tokens)
+        else:
+            yield text
+            if text == ")":
+                return
+
+
+def _widen_negation(opening: str, tokens: Iterator[re.Match[str]]) -> str:
+    """Return a negative assertion, or nothing if it tells digits apart."""
+    depth, parts, is_of_digits = 1, [opening], False
+    while depth:
+        token = next(tokens)
+        text = token.group()
+        parts.append(text)
+        depth += (1 if token["opening"] and not text.endswith(")") else 0) - (text == ")")
+        is_of_digits |= bool(token["digit"]) or "P=" in text or (token["escape"] or "")[1:2].isdigit()
+        is_of_digits |= bool(token["set"]) and _widen_set(text) != text
+    return "" if is_of_digits else "".join(parts)
+
+
+def _widen_set(text: str) -> str:
+    digits = [digit for digit in _DIGITS if re.match(text, digit)]
+    if len(digits) in (0, len(_DIGITS)):
+        return text
+    if text.startswith("[^"):
+        return r"(?s:.)"
+    return rf"{text[:-1]}\d]" if text.startswith("[]") else rf"[\d{text[1:]}"
