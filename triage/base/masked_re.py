@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from triage.base.digit_masks import mask_digits
+from triage.base.lazy_re import lazy_re
 
 _MOST_ANSWERS = 1 << 12
 _LONGEST_KEPT = 1 << 11  # characters of a text whose answer is remembered
 _DIGITS = "0123456789"
-_TOKEN = re.compile(
+_TOKEN = lazy_re(
     r"(?P<escape>\\(?:x\w{2}|u\w{4}|U\w{8}|.))|(?P<count>\{\d*,?\d*\})|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
-    r"|(?P<opening>\((?:\?(?:P?<\w+>|P=\w+\)|<?[=!]|[aiLmsux-]*[:)]))?)|(?P<digit>\d)|(?P<other>.)",
+    r"|(?P<group_start>\((?:\?(?:P?<\w+>|P=\w+\)|<?[=!]|[aiLmsux-]*[:)]))?)|(?P<digit>\d)|(?P<other>.)",
     re.S,
 )
 
@@ -100,9 +101,9 @@ def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
             yield r"\d"
         elif token["set"]:
             yield _widen_set(text)
-        elif token["opening"] in ("(?!", "(?<!"):
+        elif token["group_start"] in ("(?!", "(?<!"):
             yield _widen_negation(text, tokens)
-        elif token["opening"] and not text.endswith(")"):
+        elif token["group_start"] and not text.endswith(")"):
             yield text
             yield from _widen_tokens(tokens)
         else:
@@ -111,14 +112,14 @@ def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
                 return
 
 
-def _widen_negation(opening: str, tokens: Iterator[re.Match[str]]) -> str:
+def _widen_negation(start: str, tokens: Iterator[re.Match[str]]) -> str:
     """Return a negative assertion, or nothing if it tells digits apart."""
-    depth, parts, is_of_digits = 1, [opening], False
+    depth, parts, is_of_digits = 1, [start], False
     while depth:
         token = next(tokens)
         text = token.group()
         parts.append(text)
-        depth += (1 if token["opening"] and not text.endswith(")") else 0) - (text == ")")
+        depth += (1 if token["group_start"] and not text.endswith(")") else 0) - (text == ")")
         is_of_digits |= bool(token["digit"]) or "P=" in text or (token["escape"] or "")[1:2].isdigit()
         is_of_digits |= bool(token["set"]) and _widen_set(text) != text
     return "" if is_of_digits else "".join(parts)

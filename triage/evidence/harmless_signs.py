@@ -19,6 +19,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.evidence.endings.failure_terms import goes_on
+from triage.evidence.learn_job import is_identity_line
 from triage.model import Evidence
 from triage.ranks.grammar import Table
 from triage.ranks.prefix import ParsedLine
@@ -79,7 +80,7 @@ def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
 
 
 def _may_be_harmless(fact: Evidence) -> bool:
-    return fact.kind in _KINDS and fact.count <= 1
+    return fact.kind in _KINDS and fact.count <= 1 and not is_identity_line(fact)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Sequence
 
 from triage.base.addresses import common_path
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import masked_re
+from triage.base.masked_re import MaskedPattern, masked_re
 from triage.model.evidence import Origin
 
 
@@ -23,11 +22,11 @@ class FileNaming:
     name: str
     since: str
     samples: tuple[str, ...]
-    pattern: re.Pattern[str]
+    pattern: MaskedPattern
 
 
 def _file_naming(name: str, since: str, samples: tuple[str, ...], pattern: str) -> FileNaming:
-    return FileNaming(name, since, samples, lazy_re(pattern))
+    return FileNaming(name, since, samples, masked_re(pattern))
 
 
 TASK_NAMING = _file_naming(

@@ -15,7 +15,7 @@ from triage.base.lazy_re import lazy_re
 from triage.ranks import file_prefix_checks as checks
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS
-from triage.ranks.prefix import parse_prefix
+from triage.ranks.prefix import ParsedLine, parse_prefix
 from triage.ranks.program_tags import FIRST_TAGS, INNER_TAGS
 from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
@@ -303,7 +303,7 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
         return table
     if _may_have_file_prefix(looks[:: len(looks) // (2 * _FEWEST) or 1]):
         chosen, table = _choose_file_prefixes(lines, chosen, table, grammars)
-    tag = _find_program_tag(lines, table)
+    tag = _find_program_tag(lines, looks, table)
     return table if tag is None else _table_with((*chosen, tag), grammars)
 
 
@@ -343,15 +343,21 @@ def _list_file_prefixes(table: Table) -> tuple[FilePrefix, ...]:
     return tuple(entry for entry in every if id(entry.grammar) in grammars)
 
 
-def _find_program_tag(lines: Sequence[str], table: Table) -> FilePrefix | None:
+def _find_program_tag(lines: Sequence[str], looks: Sequence[_Look], table: Table) -> FilePrefix | None:
     """Return the tag by which the program names its rank in most messages; None where a third have ranks already."""
-    if 3 * sum(_MAY_BE_TAGGED.search(line) is not None for line in lines) < len(lines):
+    if 3 * sum(look.may_be_tagged for look in looks) < len(lines):
+        return None
+    if table is BY_START and 3 * sum(look.has_rank for look in looks) >= len(lines):
         return None
     parsed = [parse_prefix(line, 1970, table) for line in lines]
-    if 3 * sum((line.origin.rank, line.origin.local_rank) != (None, None) for line in parsed) >= len(lines):
+    if 3 * sum(map(_has_rank, parsed)) >= len(lines):
         return None
     texts = [line.text for line in parsed]
     return next((tag for tag in PROGRAM_TAGS if _is_common(tag, [texts], len(lines))), None)
+
+
+def _has_rank(line: ParsedLine) -> bool:
+    return line.origin.rank is not None or line.origin.local_rank is not None
 
 
 def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
@@ -378,14 +384,16 @@ def _remove_stamps(lines: Sequence[str]) -> list[str]:
 class _Look:
     """What a line shows by all but its digits: a label at its start, or behind its prefix; a banner; pdsh's own report.
 
-    `prefixes` has a row for each view of the line, without some of its prefixes: which file prefixes begin it. None
-    stands for a view that the line is not in.
+    `may_be_tagged`: a program may name its rank in it; `has_rank`: a prefix does. `prefixes` has a row for each view of
+    the line, without some of its prefixes: which file prefixes begin it. None stands for a view without the line.
     """
 
     is_labelled: bool
     is_labelled_behind: bool
     is_banner: bool
     is_of_pdsh: bool
+    may_be_tagged: bool
+    has_rank: bool
     prefixes: tuple[tuple[bool, ...] | None, ...]
 
 
@@ -403,6 +411,8 @@ def _look_at(line: str) -> _Look:
         _LABEL.match(behind) is not None,
         _BANNER.search(line) is not None,
         _PDSH_REPORT.match(line) is not None,
+        _MAY_BE_TAGGED.search(line) is not None,
+        _has_rank(parse_prefix(line, 1970, BY_START)),
         tuple(tuple(map(_begins(text), FILE_PREFIXES)) if texts else None for texts in views for text in texts or [""]),
     )
 

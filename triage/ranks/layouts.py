@@ -12,7 +12,7 @@ from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
 from triage.ranks.log_wrappers import WrapperKind, detect_wrapper, is_journal_export, read_message_fields, unwrap_json
 from triage.ranks.nesting import resolve_labels
-from triage.ranks.prefix import parse_prefix
+from triage.ranks.prefix import parse_prefix, read_layers
 from triage.ranks.terminal_wrap import detect_width
 
 # The widths at which collectors cut lines: util-linux and srun 1,024 bytes; BusyBox and BSD read 1,023 at a time.
@@ -103,7 +103,7 @@ def _detect_collector(lines: Sequence[str], table: Table, longest: int) -> tuple
 
     The first counts only if no line is longer than it allows. rsyslog writes a newline as `#012`.
     """
-    layers = [parse_prefix(line, 1970, table).layers for line in lines[:: len(lines) // _COLLECTOR_SAMPLES or 1]]
+    layers = [read_layers(line, table) for line in lines[:: len(lines) // _COLLECTOR_SAMPLES or 1]]
     cuts, escapes = (
         2 * sum(not names.isdisjoint(prefixes) for prefixes in layers) >= len(layers) > 0
         for names in (CUTTING_PREFIXES, SYSLOG_PREFIXES)

@@ -68,10 +68,7 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
     `year` is for timestamps without one. `table` has the grammars of the line's source. `outer` is what was parsed
     around the line already (a log wrapper).
     """
-    around = ((), False) if outer is None else (outer.layers, bool(outer.writer))
-    masked = mask_digits(line.encode("utf-8", "surrogatepass"))
-    find_places = _find_places if len(masked) <= _LONGEST_KEPT else _find_places.__wrapped__
-    places = find_places(masked, table, *around)
+    places = _places_of(line, table, *((), False) if outer is None else (outer.layers, bool(outer.writer)))
     time = zoned_time = None if outer is None else outer.origin.time
     for has_zone, stamp in places.stamps:
         time, zoned_time = _read_time({key: line[at] for key, at in stamp}, year, time, zoned_time, has_zone=has_zone)
@@ -85,6 +82,17 @@ def parse_prefix(line: str, year: int = 1970, table: Table = BY_START, outer: Pa
     outer_host = "" if outer_host == origin.host else outer_host
     lines = int(line[places.repeats] or 1)
     return ParsedLine(line[places.text], writer.rstrip(), opens_record, places.layers, origin, outer_host, lines)
+
+
+def read_layers(line: str, table: Table) -> tuple[str, ...]:
+    """Return the names of the layers of the prefix of a line."""
+    return _places_of(line, table, (), False).layers
+
+
+def _places_of(line: str, table: Table, outer_layers: tuple[str, ...], has_outer_writer: bool) -> _Places:
+    masked = mask_digits(line.encode("utf-8", "surrogatepass"))
+    find_places = _find_places if len(masked) <= _LONGEST_KEPT else _find_places.__wrapped__
+    return find_places(masked, table, outer_layers, has_outer_writer)
 
 
 @functools.lru_cache(_MOST_PLACES)

@@ -400,8 +400,10 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
 
 def _is_title(text: Text, first: Line) -> bool:
     """Whether the first line of a source is the heading of a post in Markdown, and no comment of a program."""
+    if not first.raw.startswith("# "):
+        return False
     behind = next((line for line in text.lines_from(first.end, REACH) if line.offset > first.offset), None)
-    return first.raw.startswith("# ") and behind is not None and not behind.raw.strip()
+    return behind is not None and not behind.raw.strip()
 
 
 def _line_before(text: Text, first: Line) -> tuple[Line | None, bool]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from triage.base.digit_masks import ask_lines, ask_masked, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.ranks.grammar import Table
 from triage.ranks.identity import JobMap
 from triage.records.described_pods import find_described_pods
@@ -17,7 +18,7 @@ from triage.records.text import Line, Text, is_one_line
 _HINTS = (b" NCCL ", b" HCCL ", b"ank", b"  host", b"ostname", b"ode name", b"odename")
 _MOST = 64  # lines with a hint at the start, and as many at the end
 _LONGEST, _LONGEST_GLANCE = 400, 1 << 11
-_RANK = lazy_re(r"(?i)(?<![a-z_])(?:global[ _]?|world[ _]?)?rank[ :=#]{1,2}(\d{1,6})\b")
+_RANK = masked_re(r"(?i)(?<![a-z_])(?:global[ _]?|world[ _]?)?rank[ :=#]{1,2}(\d{1,6})\b")
 # An entry in torchelastic's table; an agent lists the workers of its own node.
 _TABLE_ENTRY = lazy_re(r"^  host {2,8}: (?P<host>[A-Za-z][\w.-]{1,80})$")
 

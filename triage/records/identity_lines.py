@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.layouts import Layout
@@ -29,14 +31,14 @@ _WORKERS = lazy_re(
     re.S,
 )
 # Launchers and scripts print the environment of a process.
-_ENVIRONMENT = lazy_re(
+_ENVIRONMENT = masked_re(
     r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d{1,18})\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d{1,18})\b"
 )
-WORLD_SIZE = lazy_re(
+WORLD_SIZE = masked_re(
     r"(?i)\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
 )
 # `rank 3 of 12`, behind no word that makes it the rank in a group or on a node.
-RANK_OF_WORLD = lazy_re(
+RANK_OF_WORLD = masked_re(
     r"(?im)(?:^|[:|,\]] ?|\b(?:process|worker|from|is|i am|global|world|as|info|initiali[sz]ed|started|mpi) )"
     r"rank[ :=]{0,2}(\d{1,6})(?: ?/ ?| out of | of )(\d{1,7})\b(?! ?%)"
 )
@@ -67,19 +69,21 @@ def learn_from_line(job: JobMap, source: str, origin: Origin, text: str) -> str 
 
 def learn_from_text(job: JobMap, source: str, text: str) -> None:
     """Learn the world size, and the ranks of processes that print their environment."""
-    # The patterns are slow, so only lines with a hint are searched.
-    hinted = "\n".join(
-        line
-        for line, lower in zip(text.split("\n"), text.lower().split("\n"), strict=True)
-        if any(hint in lower for hint in HINTS)
-    )
-    for match in WORLD_SIZE.finditer(hinted):
-        job.sizes.add(int(match[1] or match[2] or match[3]))
-    for match in RANK_OF_WORLD.finditer(hinted):
-        if int(match[1]) < int(match[2]):
-            job.sizes.add(int(match[2]))
-    for match in _ENVIRONMENT.finditer(hinted):
-        job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
+    for line in filter(_has_hint, text.split("\n")):
+        for match in WORLD_SIZE.finditer(line):
+            job.sizes.add(int(match[1] or match[2] or match[3]))
+        for match in RANK_OF_WORLD.finditer(line):
+            if int(match[1]) < int(match[2]):
+                job.sizes.add(int(match[2]))
+        for match in _ENVIRONMENT.finditer(line):
+            job.learn(source, Origin(rank=int(match[1]), local_rank=int(match[2])))
+
+
+@ask_masked_text
+def _has_hint(line: str) -> bool:
+    """Quick check: the patterns are slow."""
+    lower = line.lower()
+    return any(hint in lower for hint in HINTS)
 
 
 def learn_from_head(job: JobMap, source: str, data: bytes, layout: Layout) -> None:

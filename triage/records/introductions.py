@@ -34,19 +34,19 @@ _BETWEEN = (
 _PLACE = r"(?:(?:the )?(?:host|node|machine|processor)(?:[ _]?name)?[ :=]{0,2})?"
 _FORMS = (
     # `rank 3/8 is up on node1`, `RANK 3 PID 412 RUNNING AT node1`, `process rank 3 with PID 412 on node node1`
-    lazy_re(rf"(?i){_RANK}{_BETWEEN} ?(?:\bon|\bat|@) ?{_PLACE}{_WITH_DIGIT}{_NAME}"),
+    masked_re(rf"(?i){_RANK}{_BETWEEN} ?(?:\bon|\bat|@) ?{_PLACE}{_WITH_DIGIT}{_NAME}"),
     # `node1: global rank 3 ready`, also behind the level of a logger
-    lazy_re(rf"(?i)(?:^|\b(?-i:INFO|DEBUG):? |[|\]] ){_WITH_DIGIT}{_NAME}: {_RANK}"),
+    masked_re(rf"(?i)(?:^|\b(?-i:INFO|DEBUG):? |[|\]] ){_WITH_DIGIT}{_NAME}: {_RANK}"),
     # The same behind the name of a logger, where it goes on as an introduction.
-    lazy_re(rf"(?i): {_WITH_DIGIT}{_NAME}: {_RANK}(?=.{{0,40}}(?:\blocal[ _]rank\b|\bworld[ _]size\b| of \d))"),
+    masked_re(rf"(?i): {_WITH_DIGIT}{_NAME}: {_RANK}(?=.{{0,40}}(?:\blocal[ _]rank\b|\bworld[ _]size\b| of \d))"),
 )
 # The host stands apart from the rank: `initialised on host node1: RANK=3`, `rank=3 | node=node1`.
 _APART = (
-    lazy_re(
+    masked_re(
         r"(?i)(?<![a-z._-])(?:slurmd_nodename|(?:host|node)[ _]?name|host|node|machine)['\"]? ?[:=] ?['\"]?"
         rf"(?=[\w.-]{{0,60}}[A-Za-z]){_CALLED_HOST}(?!:\d)"
     ),
-    lazy_re(rf"(?i)(?:\b(?:on|from) |\()(?:host|node|machine|processor) {_WITH_DIGIT}{_NAME}"),
+    masked_re(rf"(?i)(?:\b(?:on|from) |\()(?:host|node|machine|processor) {_WITH_DIGIT}{_NAME}"),
 )
 _OTHER_HOST = masked_re(
     r"(?i)\b(?:connect\w*|reach\w*|listen\w*|resolv\w*|receiv\w*|recv\w*|send\w*|sent|master\w*|rendezvous|rdzv\w*|server|"
@@ -54,10 +54,12 @@ _OTHER_HOST = masked_re(
 )
 _STATED_RANK = masked_re(rf"(?i){_RANK}")
 # Intel MPI with I_MPI_DEBUG=5: rank, pid, host, cores.
-_STARTUP = lazy_re(r"MPI startup\(\): +(?P<rank>\d{1,6}) +(?P<pid>\d{1,7}) +(?P<host>[\w.-]{1,80}) +[{\d]")
-_ENDED = lazy_re(r"^=? *(?:RANK (?P<rank>\d{1,6}) )?PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[A-Za-z0-9][\w.-]{0,80})$")
+_STARTUP = masked_re(r"MPI startup\(\): +(?P<rank>\d{1,6}) +(?P<pid>\d{1,7}) +(?P<host>[\w.-]{1,80}) +[{\d]")
+_ENDED = masked_re(
+    r"^=? *(?:RANK (?P<rank>\d{1,6}) )?PID (?P<pid>\d{1,7}) RUNNING AT (?P<host>[A-Za-z0-9][\w.-]{0,80})$"
+)
 # The line of a launcher's daemon, which runs on the same host.
-_BOUND = lazy_re(
+_BOUND = masked_re(
     r"(?i)^(?:\[(?P<host>[a-z][\w.-]{0,80}):\d{1,7}\] )?(?:MCW )?rank (?P<rank>\d{1,6}) (?:is )?(?:not )?bound\b"
 )
 # What each form needs, in small letters: most lines have none of it.

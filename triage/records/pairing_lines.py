@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import masked_re
+from triage.base.masked_re import MaskedPattern, masked_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
@@ -86,19 +86,19 @@ _ABOUT_ANOTHER = masked_re(
     r"stale|hold|held|using|used by|data ?loader|prefetch|wait|join|stop|clos|other)"
 )
 _LOCAL = masked_re(r"(?i)(?<![a-z])local[_ -]?rank['\"]?[\s:=\[]{1,3}['\"]?(\d{1,3})\b")
-_NODE = lazy_re(
+_NODE = masked_re(
     r"(?i)(?<![a-z])(?:(?:node|machine)[_-]?rank|group_rank|SLURM_NODEID)['\"]?[\s:=]{1,3}['\"]?(\d{1,4})\b"
 )
 _NODE_SIZE = masked_re(
     r"(?i)\b(?:nproc[_-]per[_-]node|num_local_procs|local_world_size|localRanks|SLURM_NTASKS_PER_NODE|ntasks-per-node)"
     r"['\"]?[\s:=]{1,3}['\"]?(\d{1,3})\b"
 )
-_NODES = lazy_re(
+_NODES = masked_re(
     r"(?i)(?<![a-z_])(?:nnodes|num_nodes|num_machines|SLURM_NNODES|group_world_size)['\"]?[\s:=]{1,3}['\"]?"
     r"(\d{1,4})\b(?!:)"
 )
 # Looser than in a text: the line names a process or a local rank too.
-_RANK = lazy_re(r"(?i)(?<![a-z_-])(?:(?:global|world)[ _-])?rank(?:[_ ]?id)?['\"]?[\s:=#\[]{1,3}(\d{1,6})\b(?!\.\d)")
+_RANK = masked_re(r"(?i)(?<![a-z_-])(?:(?:global|world)[ _-])?rank(?:[_ ]?id)?['\"]?[\s:=#\[]{1,3}(\d{1,6})\b(?!\.\d)")
 # Each communicator of HCCL numbers its own members.
 _AGENT = masked_re(r"(?i)SetupAgent.{0,200}?\b(?:(?:user|my|self)_?)?rank(?:_?id)?[\[: =]{1,2}(\d{1,6})\b")
 _AGENT_SIZE = masked_re(
@@ -225,8 +225,8 @@ def _ranks_in(text: str) -> set[int]:
     return ranks if len(ranks) == 1 else set()
 
 
-def _only_number(pattern: object, text: str) -> int:
-    numbers = {int(match[1]) for match in pattern.finditer(text)}  # type: ignore[attr-defined]
+def _only_number(pattern: MaskedPattern, text: str) -> int:
+    numbers = {int(match[1]) for match in pattern.finditer(text)}
     return numbers.pop() if len(numbers) == 1 else -1
 
 
