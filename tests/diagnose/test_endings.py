@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Literal
 
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.endings import MatchedFacts, select_endings
+from triage.diagnose.endings import MatchedFacts, read_exceptions, select_endings, split_endings
 from triage.diagnose.graph import root_tier
 from triage.model.details import EndingDetail
 from triage.model.evidence import Evidence
@@ -100,3 +100,23 @@ def test_a_line_that_is_noise_is_no_ending() -> None:
     facts = [fact("[W] reverse DNS failed", 3, offset=900), ending("reverse DNS failed", 3, "weak")]
     assert select_endings(facts, MatchedFacts(noise=frozenset({0})), []) == []
     assert select_endings(facts, MatchedFacts(), []) == [facts[1]]
+
+
+def test_an_exception_without_its_traceback_is_matched_as_one() -> None:
+    """Alone among the last lines it is a fact of its own; a message in its line is matched in its place."""
+    alone = ending("OSError: denied", 3, "strong", "exception")
+    alone = replace(alone, detail=EndingDetail("exception", "any", "strong", 900, alone=True))
+    assert split_endings([fact("x", 1), alone]) == ([fact("x", 1), alone], [])
+    assert [one.kind for one in read_exceptions([fact("x", 1), alone], [])] == ["message", "exception"]
+    beside = replace(fact("OSError: denied", 3), offset=900)
+    last = ending("OSError: denied", 3, "strong", "exception")
+    assert split_endings([beside, last]) == ([beside], [last])
+    assert [one.kind for one in read_exceptions([beside, fact("x", 1)], [last])] == ["exception", "message"]
+
+
+def test_other_last_lines_are_not_matched() -> None:
+    """What signatures know of them was read as other facts, from the same lines."""
+    other = ending("FATAL: gone", 3, "strong", "fatal level")
+    other = replace(other, detail=EndingDetail("fatal level", "any", "strong", 900, alone=True))
+    assert split_endings([other]) == ([], [other])
+    assert read_exceptions([replace(fact("FATAL: gone", 3), offset=900)], [other])[0].kind == "message"

@@ -393,3 +393,20 @@ def test_a_file_lost_between_stages_is_a_warning(
     assert diagnosis.root_cause is not None
     places = [(fact.source, fact.line) for fact in diagnosis.root_cause.evidence]
     assert (str(tmp_path / "rank_1.log"), 20_001) in places
+
+
+@pytest.mark.parametrize(
+    ("lines", "signature"),
+    [
+        (["PermissionError: [Errno 13] Permission denied: '/data/a'"], "host.permission-denied"),
+        (["PermissionError: [Errno 13] Permission denied: '/data/a'", *(f"step {n} loss 1.8" for n in range(9))], None),
+        (["EOFError: Ran out of input"], None),
+    ],
+)
+def test_an_exception_at_the_end_is_known_without_its_traceback(
+    lines: list[str], signature: str | None, tmp_path: Path
+) -> None:
+    """Not where the program goes on, nor where only the frames tell what it means."""
+    (tmp_path / "rank_3.log").write_text("\n".join(["step 1 loss 2.0", "step 2 loss 1.9", *lines, ""]))
+    root = triage.ingest(tmp_path).root_cause
+    assert (root.signature if root else None) == signature

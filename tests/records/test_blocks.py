@@ -381,6 +381,39 @@ def test_coloured_prefixes_are_separated() -> None:
     assert [(list(block.lines), block.origin.pid) for block in result] == [(stacks[0], 41), (stacks[1], 52)]
 
 
+LIST = "ERROR load: keys are missing below:\n    a.weight\n    b.weight\n"
+
+
+@pytest.mark.parametrize("hit", ["ERROR load", "b.weight"])
+def test_a_list_belongs_to_the_line_that_announces_it(hit: str) -> None:
+    """Whether the announcing line is hit or an entry, they are one block; the next sentence is none of it."""
+    whole = block(f"step 1\n{LIST}step 2\n", hit)
+    assert whole.lines == tuple(LIST.strip().split("\n"))
+
+
+def test_unprefixed_entries_belong_to_a_record() -> None:
+    """A record of glog goes on without its prefix, as that of JAX's coordination service does."""
+    head = "E1120 10:15:00.123456 12345 coordination_service.cc:1021] The following tasks are unhealthy:"
+    whole = block(f"{head}\n/job:w/task:3\nThe tasks have crashed.\n", "unhealthy")
+    assert whole.lines == ("The following tasks are unhealthy:", "/job:w/task:3")
+
+
+@pytest.mark.parametrize(
+    ("text", "hit", "count"),
+    [
+        ("the heading below announces:\n    Reason: OOMKilled", "OOMKilled", 2),
+        ("three words only:\n    Reason: OOMKilled", "OOMKilled", 1),
+        ("this line announces nothing\n    Reason: OOMKilled", "OOMKilled", 1),
+        ("the heading below announces:\nReason of it\n    OOMKilled", "OOMKilled", 1),
+        ("the list below is long:" + 12 * "\n    entry" + "\n    OOMKilled", "OOMKilled", 1),
+        ("the list below is long:" + 11 * "\n    entry" + "\n    OOMKilled", "OOMKilled", 13),
+    ],
+)
+def test_only_a_sentence_announces_a_list(text: str, hit: str, count: int) -> None:
+    """The heading of a part of a document does not, nor does a line that the list does not directly follow."""
+    assert len(block(f"{text}\n", hit).lines) == count
+
+
 @pytest.mark.parametrize(
     ("opens", "follows", "most"),
     [

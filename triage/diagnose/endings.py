@@ -6,6 +6,7 @@ only where the job shows nothing better. What a launcher reports of the end of a
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -55,6 +56,33 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     stating = [one for one in weak if not is_status_ending(one)]
     exits = [fact for fact in failures if fact.kind == "exit"]
     return stating or ([] if exits else weak)
+
+
+def split_endings(facts: Iterable[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
+    """Return the facts that signatures match, and the endings, which they do not: their lines are facts of their own.
+
+    An exception without its traceback is matched too where no other fact stands among the last lines.
+    """
+    stated, endings = list[Evidence](), list[Evidence]()
+    for fact in facts:
+        is_last = isinstance(fact.detail, EndingDetail) and not (_is_exception(fact) and fact.detail.alone)
+        (endings if is_last else stated).append(fact)
+    return stated, endings
+
+
+def read_exceptions(stated: Sequence[Evidence], endings: Iterable[Evidence]) -> list[Evidence]:
+    """Return the facts as signatures match them: an exception that ends a writer is one without its traceback too."""
+    lines = {(fact.source, fact.offset) for fact in endings if _is_exception(fact)}
+    return [
+        dataclasses.replace(fact, kind="exception")
+        if _is_exception(fact) or (fact.kind == "message" and (fact.source, fact.offset) in lines)
+        else fact
+        for fact in stated
+    ]
+
+
+def _is_exception(fact: Evidence) -> bool:
+    return isinstance(fact.detail, EndingDetail) and fact.detail.form == "exception"
 
 
 def _is_strong(fact: Evidence) -> bool:

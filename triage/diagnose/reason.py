@@ -18,7 +18,7 @@ from triage.diagnose.candidates import Candidate, known_candidates, unknown_cand
 from triage.diagnose.confidence import rate_confidence
 from triage.diagnose.context import RuleContext
 from triage.diagnose.contradictions import describe_contradiction
-from triage.diagnose.endings import MatchedFacts
+from triage.diagnose.endings import MatchedFacts, read_exceptions, split_endings
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
@@ -168,11 +168,9 @@ def _by_attempt(facts: Iterable[Evidence]) -> list[tuple[int, list[Evidence]]]:
 
 def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResult:
     """Match, infer, weigh and choose among the facts of one attempt."""
-    # Last lines stay last: what signatures know of them was read as other facts, from the same lines.
-    endings = [fact for fact in facts if fact.kind == "ending"]
-    stated = [fact for fact in facts if fact.kind != "ending"]
+    stated, endings = split_endings(facts)  # endings stay last
     session = job.matcher.start_session()
-    matches = session.add(stated)
+    matches = session.add(read_exceptions(stated, endings))
     facts = [*stated, *endings]
     known = known_candidates(job.signatures, matches, facts, job.without)
     groups = group_unknown(facts, *_explained(job, matches, facts))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from triage import evidence
 from triage.base.lazy_dataclass import dataclass
@@ -12,7 +14,7 @@ from triage.evidence import described_pods, harmless_signs, headings, learn_job,
 from triage.evidence.endings.extraction import find_endings
 from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.evidence.extracted import ExtractedSource, Read, SourceContext
-from triage.model import Evidence, Source
+from triage.model import EndingDetail, Evidence, Source
 from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
 from triage.ranks.layouts import Layout, detect_layout
@@ -53,7 +55,7 @@ def extract_source(
         if extracted and more:
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
-    facts += ras.without_report_lines(endings.facts, facts)
+    facts += _mark_alone(ras.without_report_lines(endings.facts, facts), facts)
     facts = described_pods.place_on_nodes(facts, text, read)
     facts = harmless_signs.mark_harmless(provoked.mark_provoked(facts, text, scan.tail), text)
     ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)
@@ -91,6 +93,19 @@ def _find_endings(text: Text, source: Source, scan: ScanResult, read: Read, earl
         return _Endings()
     facts, quoting = find_endings(text, scan, read, [activity.offset for activity in earlier])
     return _Endings(tuple(facts), tuple((line.offset, line.end, (HEADER,), 0) for line in quoting))
+
+
+def _mark_alone(endings: Iterable[Evidence], facts: Sequence[Evidence]) -> Iterator[Evidence]:
+    """Yield the endings, marked where none of the facts stands among their lines."""
+    offsets = sorted(fact.offset for fact in facts)
+    for ending in endings:
+        detail = ending.detail
+        if isinstance(detail, EndingDetail):
+            next_fact = bisect.bisect_left(offsets, detail.first)
+            is_alone = next_fact == len(offsets) or offsets[next_fact] > ending.end
+            yield dataclasses.replace(ending, detail=dataclasses.replace(detail, alone=is_alone))
+        else:
+            yield ending
 
 
 def _find_memberships(source: Source, scan: ScanResult, read: Read, text: Text) -> tuple[Membership, ...]:

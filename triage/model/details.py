@@ -135,13 +135,14 @@ class EndingDetail(Detail):
     `form` is the name of a form of `evidence.endings`, `runtime` the family that prints it. `strength`: `strong` where
     any program prints the form only when it fails; `weak` where it counts only as the last lines of a rank; `unlike`
     for lines of a new shape without any term of failing, which are no failure by themselves. `first` is the offset of
-    the first of these lines.
+    the first of these lines. `alone`: no other fact of its source stands among them.
     """
 
     form: str
     runtime: str
     strength: Literal["strong", "weak", "unlike"]
     first: int = 0
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,11 @@ class BlockForm:
     collect: Callable[[Text, Line], CollectedLines]
 
 
+# The entries of a list below a line that ends in a colon: `Missing key(s) in state_dict: …`, `/job:jax_worker/task:3`.
+_ENTRY = lazy_re(r"\s+\S|- \S|/\S+$")
+_MOST_ENTRIES, _FEWEST_BLANKS = 12, 3
+
+
 def _contains(*literals: str) -> Callable[[Line], bool]:
     return lambda line: any(literal in line.parsed.text for literal in literals)
 
@@ -74,23 +79,50 @@ def _matches(literal: str, pattern: str) -> Callable[[Line], bool]:
 
 
 def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedLines]:
-    """Make a function that collects lines of the same writer while they open no record and match `pattern`."""
+    """Make a function that collects lines of the same writer while they open no record and match `pattern`, or are
+    entries of the list that the first line announces.
+    """
     compiled = lazy_re(pattern)
 
     def collect(text: Text, first: Line) -> CollectedLines:
         lines = [first]
+        announces = _announces(first)
         # A record of several lines has the timestamp and the `[rank3]:` of c10d on its first line only.
         is_stamped = _is_stamped(text, first)
         writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.opens_record and not is_stamped else None
         for line in same_writer(text, first, writer, gap=_GAP):
             if (line.parsed.opens_record and not is_stamped) or len(lines) >= most:
                 break
-            if not compiled.match(line.parsed.text):
+            is_entry = announces and len(lines) <= _MOST_ENTRIES and _ENTRY.match(line.parsed.text) is not None
+            if not is_entry and not compiled.match(line.parsed.text):
                 break
             lines.append(line)
         return CollectedLines(lines, first)
 
     return collect
+
+
+def _collect_list(text: Text, hit: Line) -> CollectedLines:
+    """Collect a line with the entries of the list that it announces, or that it stands in."""
+    first = _line_announcing(text, hit) if hit.parsed.text[:1].isspace() else hit
+    if first is None or not _announces(first):
+        return CollectedLines([hit], hit)
+    lines = _COLLECT_ENTRIES(text, first).lines
+    return CollectedLines(lines, first) if hit.offset in {line.offset for line in lines} else CollectedLines([hit], hit)
+
+
+def _line_announcing(text: Text, entry: Line) -> Line | None:
+    """Return the line that announces the list in which an entry stands."""
+    writer = entry.parsed.writer
+    before = text.lines_before(entry.offset, _HEADING_REACH, entry.start_of(writer))
+    own = (line for line in itertools.islice(before, _GAP) if line.parsed.writer == writer)
+    return next((line for line in itertools.islice(own, _MOST_ENTRIES) if not _ENTRY.match(line.parsed.text)), None)
+
+
+def _announces(line: Line) -> bool:
+    """Whether a line is a sentence that announces a list; the heading of a part of a document is shorter."""
+    text = line.parsed.text.rstrip()
+    return text.endswith(":") and text.count(" ") >= _FEWEST_BLANKS
 
 
 def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
@@ -219,6 +251,7 @@ def _collect_ras(text: Text, hit: Line) -> CollectedLines:
     return CollectedLines(ras_lines.collect_report(text, hit), hit)
 
 
+_COLLECT_ENTRIES = _collect_while(r"(?!)", 1 + _MOST_ENTRIES)
 _BACKTRACE = BlockForm("backtrace", backtraces.opens_backtrace, _collect_backtrace)
 FORMS: tuple[BlockForm, ...] = (
     BlockForm(
@@ -283,7 +316,7 @@ FORMS: tuple[BlockForm, ...] = (
     ),
     _BACKTRACE,
     BlockForm("pytest", pytests.opens_summary, _collect_pytest),
-    BlockForm("line", lambda line: True, lambda text, line: CollectedLines([line], line)),
+    BlockForm("line", lambda line: True, _collect_list),
 )
 
 

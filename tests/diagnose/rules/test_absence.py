@@ -179,6 +179,15 @@ def test_most_ranks_missing_is_no_fault_of_theirs(missing: str, size: int | None
     assert one.suspects == suspects
 
 
+@pytest.mark.parametrize(("suspects", "remaining"), [((3,), (3,)), ((2, 3), ())])
+def test_who_names_the_missing_ranks_came_too(suspects: tuple[int, ...], remaining: tuple[int, ...]) -> None:
+    """Where nothing says the rank of the writer, it counts as one that came: one missing of two, two of three."""
+    signature = Signature("x.y", 1, "x", "stable", "either", "error", Leaf(text="x"), indicates="awaited")
+    one = Candidate(signature, None, [raised("The tasks are unhealthy", None)], suspects=suspects)
+    absence.most_awaited(CausalGraph([one], RuleContext(one.facts, {}, frozenset(), None, frozenset())))
+    assert one.suspects == remaining
+
+
 def stacks(*waiting: int, rule: str = BLOCKED) -> list[Evidence]:
     """Return what the stacks of these ranks show; a single one cannot be compared."""
     dump = fact("in all_reduce", kind="stack")

@@ -247,8 +247,9 @@ def most_awaited(graph: CausalGraph) -> None:
             continue
         missing = set(candidate.suspects or ())
         ranks = graph.context.all_ranks | missing
-        if len(missing) * 2 > len(ranks):
-            either = f"{format_ranks(missing)} of {len(ranks)} ranks did not come, so those that did may be at fault"
+        total = len(ranks) + (ranks == missing)  # who wrote the line came too, even where nothing says its rank
+        if len(missing) * 2 > total:
+            either = f"{format_ranks(missing)} of {total} ranks did not come, so those that did may be at fault"
             graph.set_suspects(candidate, (), either)
         elif elsewhere := missing & waiting:
             calls = agree(elsewhere, "a call of its own", "calls of their own")
