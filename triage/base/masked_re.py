@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from triage.base.digit_masks import mask_digits
@@ -56,6 +56,11 @@ class MaskedPattern:
     def sub(self, replacement: str | Callable[[re.Match[str]], str], text: str) -> str:
         """Return what `re.Pattern.sub` returns."""
         return self._exact.sub(replacement, text) if self.may_match(text) else text
+
+    @property
+    def groupindex(self) -> Mapping[str, int]:
+        """The numbers of the named groups."""
+        return self._exact.groupindex
 
     def may_match(self, text: str) -> bool:
         """May the pattern be found in a text with these digits or others?"""
