@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.base.masked_re import MaskedPattern, mask_text, masked_re, widen_digits
+from triage.base.masked_re import MaskedPattern, MaskedPatterns, mask_text, masked_re, widen_digits
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("compare", "diagnose", "evidence", "pipeline", "ranks", "records")
@@ -110,3 +110,12 @@ def test_all_methods_find_the_same() -> None:
         assert [match.span() for match in pattern.finditer(text)] == [match.span() for match in exact.finditer(text)]
         assert pattern.findall(text) == exact.findall(text)
         assert pattern.sub("r", text) == exact.sub("r", text)
+
+
+@pytest.mark.parametrize("length", [2048, 2049])
+def test_several_patterns_are_asked_at_once(length: int) -> None:
+    """Those that are found come in order with their matches, in texts that are remembered and in longer ones."""
+    patterns = MaskedPatterns([masked_re("rank 3"), masked_re("node"), masked_re(r"rank \d")])
+    for end, numbers in (("rank 3", [0, 2]), ("rank 4", [2]), ("node 3", [1]), ("x", [])):
+        assert [number for number, _ in patterns.search(end.rjust(length))] == numbers
+        assert [match.group() in end for _, match in patterns.search(end.rjust(length))] == [True] * len(numbers)

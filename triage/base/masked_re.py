@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from triage.base.digit_masks import mask_digits
@@ -82,6 +82,33 @@ class MaskedPattern:
     def _wide(self) -> re.Pattern[str]:
         wide = widen_digits(self.pattern)
         return self._exact if wide == self.pattern else re.compile(wide, self._flags)
+
+
+class MaskedPatterns:
+    """Several patterns of which a text is asked at once."""
+
+    def __init__(self, patterns: Sequence[MaskedPattern]) -> None:
+        self._patterns = patterns
+        self._candidates: dict[str, tuple[int, ...]] = {}
+
+    def search(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
+        """Yield the number and the first match of each pattern that is found, in order."""
+        for number in self._list_candidates(text):
+            if (match := self._patterns[number].search(text)) is not None:
+                yield number, match
+
+    def _list_candidates(self, text: str) -> Sequence[int]:
+        """Return the numbers of the patterns that may be found in a text with these digits or others."""
+        if len(text) > _LONGEST_KEPT:
+            return range(len(self._patterns))
+        mask = mask_text(text)
+        numbers = self._candidates.get(mask)
+        if numbers is None:
+            if len(self._candidates) >= _MOST_ANSWERS:
+                self._candidates.clear()
+            numbers = tuple(number for number, one in enumerate(self._patterns) if one.may_match(text))
+            self._candidates[mask] = numbers
+        return numbers
 
 
 @functools.lru_cache(_MOST_ANSWERS)

@@ -53,12 +53,12 @@ _NAME = lazy_re(
     r"(?<![\w.])/[\w.-]+/[\w./-]*\w|\b\d{1,3}(?:\.\d{1,3}){3}\b|\"[\w./:-]{3,80}\""
 )
 # `$ journalctl -b -1`, `[root@n1 ~]# zgrep Xid /var/log/messages.1`, `+ zcat syslog.2.gz`
-_COMMAND = lazy_re(r"^(?:[\w@.:~/\[\] -]{0,60}[$#]|\+{1,3}) ?(?=[a-z./])(?P<command>[^\n]{1,300})")
+_COMMAND = masked_re(r"^(?:[\w@.:~/\[\] -]{0,60}[$#]|\+{1,3}) ?(?=[a-z./])(?P<command>[^\n]{1,300})")
 _OF_THE_PAST = lazy_re(
     r"\bjournalctl\b[^\n]*? (?:(?:-\w{0,6}b|--boot)[ =]?-\d|--until\b|-U\b)|^(?:sudo )?z(?:cat|grep|less)\b|"
     r"(?:\.old|\.\d|[.-]20\d{6}|\.gz|/var/crash\S*)(?:\s|$)|\bpstore\b"
 )
-_HEADING = lazy_re(r"^#{2,6} \S|^```\w{0,10}$|^\.\. code-block::|^(?:Subject|From): ")
+_HEADING = masked_re(r"^#{2,6} \S|^```\w{0,10}$|^\.\. code-block::|^(?:Subject|From): ")
 
 
 def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
@@ -213,9 +213,9 @@ def _states_recovery(text: str) -> bool:
 def _find_sign_before(fact: Evidence, text: Text) -> str:
     lines = (line.raw for line in itertools.islice(text.lines_before(fact.offset, _REACH), _LINES_BEFORE))
     for line in lines:
-        if (match := _COMMAND.match(line[:_LONGEST])) is not None:
+        if (match := _COMMAND.search(line[:_LONGEST])) is not None:
             is_past = _OF_THE_PAST.search(match["command"]) is not None
             return "The command above it asks for an earlier boot or an old log" if is_past else ""
-        if _HEADING.match(line[:_LONGEST]):
+        if _HEADING.search(line[:_LONGEST]):
             return "It stands in a document or a mail"
     return ""

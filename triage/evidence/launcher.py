@@ -12,7 +12,7 @@ import signal as signals
 
 from triage.base.host_lists import expand_numbers
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import masked_re
+from triage.base.masked_re import MaskedPatterns, masked_re
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
@@ -93,11 +93,8 @@ def extract(block: Block) -> list[Evidence]:
         return []
     # Open MPI wraps its notices at 72 columns.
     text = " ".join(filter(None, map(str.strip, block.lines))) if block.form in _NOTICES else block.lines[0]
-    for pattern, parse in _LINES:
-        match = pattern.search(text)
-        if match is not None:
-            return parse(block, match)
-    return []
+    first = next(_OF_LINES.search(text), None)
+    return _LINES[first[0]][1](block, first[1]) if first is not None else []
 
 
 def _parse_spawned(block: Block, match: re.Match[str]) -> list[Evidence]:
@@ -290,3 +287,4 @@ _LINES = (
     (_HYDRA, _parse_hydra),
     (_INTEL, _parse_intel),
 )
+_OF_LINES = MaskedPatterns([pattern for pattern, _ in _LINES])

@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import MaskedPattern, masked_re
+from triage.base.masked_re import MaskedPattern, MaskedPatterns, masked_re
 from triage.evidence.extractor import make_evidence
 from triage.model import Block, Detail, Evidence, KernelDetail, SchedulerDetail
 
@@ -62,20 +62,18 @@ _FIELDS = (
     masked_re(r"GPU HANG: ecode [^\n]{1,60} \[(?P<pid>\d{1,18})\]"),
     masked_re(r"\S\[(?P<pid>\d{1,18})\] context reset due to GPU hang"),
 )
+_OF_COMPONENTS = MaskedPatterns([pattern for _, _, pattern in COMPONENTS])
+_OF_FIELDS = MaskedPatterns(_FIELDS)
 _CHAIN = lazy_re(r"NCCL INFO (\S+:\d+) -> (\d{1,18})")
 
 
 def extract(block: Block) -> list[Evidence]:
     """Return the block as one message; no block is refused."""
     text = "\n".join(block.lines) if block.form != "nccl" else block.lines[0]
-    component, kind = next(
-        ((name, kind) for name, kind, pattern in COMPONENTS if pattern.search(text)), ("app", "message")
-    )
+    component, kind = next((COMPONENTS[number][:2] for number, _ in _OF_COMPONENTS.search(text)), ("app", "message"))
     fields: dict[str, str] = {}
-    for pattern in _FIELDS:
-        match = pattern.search(text)
-        if match is not None:
-            fields.update({name: value for name, value in match.groupdict().items() if value and name not in fields})
+    for _, stating in _OF_FIELDS.search(text):
+        fields.update({name: value for name, value in stating.groupdict().items() if value and name not in fields})
     chain = [match for line in block.lines if (match := _CHAIN.search(line))]
     if chain:
         fields["rc"] = chain[0][2]

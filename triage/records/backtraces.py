@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterable
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.records.text import Line
 from triage.stacks.beginnings import is_beginning
 from triage.stacks.live.boundaries import DumpBoundaries
@@ -54,8 +55,8 @@ _PY_SPY_HEADING = lazy_re(r"$|Python v\d|Process \d+: \S")
 _MOST_MODULES = 400
 _OPEN_FRAME = lazy_re(r"\s*frame #\d+: .*[^)\s]$")  # it ends on the next line
 # Lines inside a stack: no program begins a record with them.
-_INSIDE = lazy_re(
-    r"\s*(?:> ?)*(?:#\d+ |\*? *frame #\d+: |Thread \d+ \(|\* thread #|at [\w$.<>/]+\(|File \"|\((?:C|"
+_INSIDE = masked_re(
+    r"\A\s*(?:> ?)*(?:#\d+ |\*? *frame #\d+: |Thread \d+ \(|\* thread #|at [\w$.<>/]+\(|File \"|\((?:C|"
     r"Python)\) File \"|Binary file \"|"
     r"(?:Current t|T)hread 0x|\[bt\] \(\d+\)|\S+\([^)\s]*\) ?\[0x[0-9a-f]+\]|(?:PC: )?@ +0x|[CVvJjA]  \[|"
     r"\[\d+\] .*\+0x|"
@@ -105,7 +106,7 @@ def has_stamp_on_every_line(first: Line, following: Iterable[Line]) -> bool:
     `following` are the lines of the same writer.
     """
     near = itertools.islice(following, _NEAR) if first.parsed.opens_record else ()
-    return any(line.parsed.layers == first.parsed.layers and _INSIDE.match(line.parsed.text) for line in near)
+    return any(line.parsed.layers == first.parsed.layers and _INSIDE.search(line.parsed.text) for line in near)
 
 
 def collect(first: Line, following: Iterable[Line], is_stamped: bool = False) -> list[Line]:

@@ -16,6 +16,8 @@ _LONGEST_TRACEBACK, _LONGEST_TABLE, _FEWEST_RULES = 60, 400, 2
 
 def without_tables(lines: Sequence[Line], levels: Sequence[str]) -> tuple[list[Line], list[str]]:
     """Return the lines of a writer, with their levels, without those of the agent's tables."""
+    if not any("ChildFailedError" in line.parsed.text for line in lines):
+        return list(lines), list(levels)
     own = set(range(len(lines)))
     for index, line in enumerate(lines):
         if _HEADLINE.match(line.parsed.text):
