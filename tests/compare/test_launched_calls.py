@@ -128,7 +128,7 @@ def test_equal_counts_say_nothing() -> None:
 
 def test_only_the_ends_of_a_long_file_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The communicator stands at the start, the last calls at the end; what is between them is not needed."""
-    monkeypatch.setattr("triage.compare.launched_calls._PART", 1 << 15)
+    monkeypatch.setattr("triage.compare.launched_calls._MOST_PER_TEXT", 1 << 15)
     for rank in range(4):
         operations = [STEP[number % 3] for number in range(2000 - 2 * (rank == 3))]
         if rank == 3:

@@ -6,8 +6,8 @@ when a call is enqueued, in equal words from NCCL 2.4 to 2.30. `opCount` (hexade
 have one number: so lines are counted where all of them were read. A pointer names a communicator within its process;
 `commId`, or the parent and the colour of a split, name it among all.
 
-Only the start and the end of a text are read: a job writes millions of these lines, and the last ones show where it
-stands.
+Of a long text only the start and the end are read: a job writes millions of these lines, and the last ones show where
+it stands.
 """
 
 from __future__ import annotations
@@ -41,11 +41,23 @@ _INIT = lazy_re(
 )
 _TRANSFERS = (b"Send", b"Recv")
 _PREFIX_END = b"NCCL INFO "
-# Bytes that are read of all texts together, and of the start and the end of one at most.
-_MOST_BYTES, _PART = 1 << 27, 1 << 20
+_MADE = b" nranks "
+# Bytes that are read of all texts together, of one at most, and of the end of a longer one.
+_MOST_BYTES, _MOST_PER_TEXT, _LAST_BYTES = 1 << 25, 1 << 20, 1 << 18
 _MOST_CALLS = 256  # of one communicator of one process
 _LONGEST_LINE = 1 << 10
 _Process = tuple[str | None, int | None, int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Bytes of a text; `mark` stands in each line of them that is read: at the start of a long text only the new
+    communicators.
+    """
+
+    offset: int
+    data: bytes
+    mark: bytes
 
 
 @dataclass(slots=True)
@@ -70,57 +82,54 @@ def extract_launched_calls(
 ) -> list[Evidence]:
     """Return one fact for each process and communicator in each of these texts."""
     facts: list[Evidence] = []
-    part = min(_PART, _MOST_BYTES // max(1, 2 * len(texts)))
+    share = min(_MOST_PER_TEXT, _MOST_BYTES // max(1, len(texts)))
     for source, scan in texts:
         read = read_of(source, scan)
-        parts = list(_read_ends(source, scan, read, part))
+        parts = list(_read_parts(source, scan, read, share))
         facts += _read_text(source, parts, source_text(source, scan, read, extracted))
     return facts
 
 
-def _read_ends(source: Source, scan: ScanResult, read: ReadBytes, part: int) -> Iterator[tuple[int, bytes]]:
-    """Yield offset and bytes of the start and the end, or of all; of a stream what the scan has kept."""
-    if scan.size <= len(scan.tail):
-        yield 0, scan.tail
+def _read_parts(source: Source, scan: ScanResult, read: ReadBytes, share: int) -> Iterator[_Part]:
+    """Yield all of a text, or its start and its end; of a stream what the scan has kept."""
+    is_file = source.path is not None
+    if scan.size <= len(scan.tail) or (is_file and scan.size <= share):
+        yield _Part(0, read(0, scan.size) if is_file else scan.tail, _PREFIX_END)
         return
-    if source.path is not None and scan.size <= 2 * part:
-        yield 0, read(0, scan.size)
-        return
-    yield 0, read(0, part) if source.path is not None else scan.head
-    data = read(scan.size - part, part) if source.path is not None else scan.tail
-    start = scan.size - len(data)
+    last = min(share, _LAST_BYTES)
+    yield _Part(0, read(0, share) if is_file else scan.head, _MADE)
+    data = read(scan.size - last, last) if is_file else scan.tail
     skipped = data.find(b"\n") + 1
-    yield start + skipped, data[skipped:]
+    yield _Part(scan.size - len(data) + skipped, data[skipped:], _PREFIX_END)
 
 
-def _read_text(source: Source, parts: Sequence[tuple[int, bytes]], text: Text) -> Iterator[Evidence]:
+def _read_text(source: Source, parts: Sequence[_Part], text: Text) -> Iterator[Evidence]:
     launches: dict[tuple[_Process, bytes], _Launches] = {}
     origins: dict[bytes, Origin] = {}
-    for offset, data in parts:
-        for one in launches.values():
-            one.calls.clear()  # those before a gap say nothing of the last ones
-        for start, line in _lines(data):
+    for part in parts:
+        for start, line in _lines(part):
             prefix = line[: line.find(_PREFIX_END) + len(_PREFIX_END)]
             if prefix not in origins:
-                parsed = text.parse_line(prefix, offset + start)
+                parsed = text.parse_line(prefix, part.offset + start)
                 origins[prefix] = parsed[-1].parsed.origin if parsed else Origin()
-            _add_line(launches, origins[prefix], offset + start, line)
+            _add_line(launches, origins[prefix], part.offset + start, line)
     for one in launches.values():
         if one.total or one.member >= 0:
             yield _make_fact(source, one, is_whole=len(parts) == 1)
 
 
-def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _lines(part: _Part) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of calls and of new communicators with their offsets, in their order."""
-    place = data.find(_PREFIX_END)
+    data = part.data
+    place = data.find(part.mark)
     while place >= 0:
         start = data.rfind(b"\n", 0, place) + 1
         end = data.find(b"\n", place)
         end = end if end >= 0 else len(data)
         line = data[start : min(end, start + _LONGEST_LINE)]
-        if _HINT in line or b" nranks " in line:
+        if _PREFIX_END in line and (_HINT in line or _MADE in line):
             yield start, line
-        place = data.find(_PREFIX_END, end)
+        place = data.find(part.mark, end)
 
 
 def _add_line(launches: dict[tuple[_Process, bytes], _Launches], origin: Origin, offset: int, line: bytes) -> None:

@@ -41,7 +41,7 @@ def read_launches(context: RuleContext) -> Progress:
         size = max(_detail(fact).size for fact in facts.values())
         if len(members) < 2:
             continue
-        group = Group(name, f"communicator {name[:_SHORT]} of {size} ranks")
+        group = Group(name, f"{name[:_SHORT]} ({size} ranks)")
         entries += _compare(group, members)
         if len(members) == size:
             whole[group] = frozenset(members)
