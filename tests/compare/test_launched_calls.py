@@ -10,7 +10,7 @@ import pytest
 import triage
 from triage.diagnose.context import RuleContext
 from triage.diagnose.launches import read_launches
-from triage.diagnose.rules.waits import describe_differences, launched_calls
+from triage.diagnose.rules.waits import describe_differences, launched_calls, launched_counts
 from triage.model import Evidence, InferenceDetail, LaunchedCall, LaunchesDetail, Origin
 from triage.model.diagnosis import Diagnosis
 
@@ -40,9 +40,11 @@ def diagnose(directory: Path, operations: dict[int, Sequence[str]], *, end: str 
     return triage.ingest(directory)
 
 
-def fact(rank: int, numbers: Sequence[int], *, total: int | None = None, has_transfers: bool = False) -> Evidence:
-    """Return the calls of a rank, all of them AllReduce."""
-    calls = tuple(LaunchedCall(number, "AllReduce", 64, 7) for number in numbers)
+def fact(
+    rank: int, numbers: Sequence[int], *, total: int | None = None, has_transfers: bool = False, count: int = 64
+) -> Evidence:
+    """Return the calls of a rank, all of them AllReduce of `count` elements."""
+    calls = tuple(LaunchedCall(number, "AllReduce", count, 7) for number in numbers)
     detail = LaunchesDetail("0xab", 3, rank, total, has_transfers, calls)
     return Evidence("launches", "NCCL", "AllReduce: opCount", Origin(rank=rank), f"{rank}.log", 0, detail=detail)
 
@@ -97,14 +99,14 @@ def test_counts_of_all_lines_compare() -> None:
     """The collectives are counted from the first; the one with fewer is behind in the first call that it lacks."""
     facts = [fact(rank, range(4 if rank == 1 else 6), total=104 if rank == 1 else 106) for rank in range(3)]
     assert numbers_of(*facts) == {0: (105, 104), 1: (103, None), 2: (105, 104)}
-    (inference,) = launched_calls(context(*facts, TIMEOUT))
+    (inference,) = launched_counts(context(*facts, TIMEOUT))
     assert isinstance(inference.detail, InferenceDetail)
     assert (inference.detail.rule, inference.origin.rank) == ("lagging-rank", 1)
     assert "waits for its device" in inference.detail.uncertainty
-    assert launched_calls(context(*facts)) == []
+    assert launched_counts(context(*facts)) == launched_calls(context(*facts, TIMEOUT)) == []
     (difference,) = describe_differences(context(*facts))
     assert difference.origin.rank is None
-    assert launched_calls(context(*facts, TIMEOUT, failed=frozenset((1,)))) == []
+    assert launched_counts(context(*facts, TIMEOUT, failed=frozenset((1,)))) == []
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,15 @@ def test_numbers_of_nccl_compare_where_each_call_counts(
     """Of a long file only the end is read: its numbers count if they grow by one and count no transfers."""
     facts = [fact(rank, range(30, 38), has_transfers=has_transfers) for rank in (0, 1)]
     assert bool(numbers_of(*facts, fact(2, last, has_transfers=has_transfers))) == is_compared
+
+
+def test_another_size_at_one_number_needs_no_timeout() -> None:
+    """It is no question of how far a rank came; the count of calls is left to the other rule."""
+    facts = [fact(rank, range(6), total=6, count=32 if rank == 2 else 64) for rank in range(3)]
+    (inference,) = launched_calls(context(*facts))
+    assert isinstance(inference.detail, InferenceDetail)
+    assert (inference.detail.rule, inference.origin.rank) == ("shape-mismatch", 2)
+    assert launched_counts(context(*facts, TIMEOUT)) == []
 
 
 def test_equal_counts_say_nothing() -> None:

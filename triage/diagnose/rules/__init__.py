@@ -73,6 +73,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(waits.launched_calls, checks=True),
     Rule(waits.open_calls, checks=True),
     Rule(npu_waits.wait_chain),
+    Rule(waits.launched_counts, checks=True),
     Rule(ras.ras_report, checks=True),
     Rule(absence.never_joined),
     Rule(calls.watchdog_starved),

@@ -25,7 +25,7 @@ _OTHER_GROUP_FACTOR = 3
 _EITHER = "the lines do not show which of them is right"
 _UNNAMED = "the lines do not name the group, and these may be calls of several groups"
 _OTHER_GROUP = "a collective of a group whose counters no line shows may hang"
-_TIMEOUT = lazy_re(r"(?i)\btimed[ -]?out\b|\btimeout\b")
+_TIMEOUT = lazy_re(r"(?i)\btim(?:ed|ing)[ -]?out\b|\boperation timeout\b")
 _STOPPED = "nothing shows that the job hung: if it was stopped while it ran, ranks are some calls apart"
 _MAY_WAIT = "NCCL does not log when a call ends: a rank that waits for its device or in a transfer enqueues no more"
 # Conclusions from how many calls a rank enqueued.
@@ -66,13 +66,22 @@ def same_call(context: RuleContext) -> list[Evidence]:
 
 
 def launched_calls(context: RuleContext) -> list[Evidence]:
-    """NCCL logs each call that a rank enqueues: at some number a rank called something else, or a rank never came to
-    the call of the others.
-    """
+    """NCCL logs each call that a rank enqueues in a communicator: at some number a rank called something else."""
     conclusion = context.once(_conclude_launches)
-    if conclusion is None or (conclusion.rule in _OF_COUNTS and not _has_timeout(context)):
+    if conclusion is None or conclusion.rule in _OF_COUNTS:
         return []
-    uncertainty = conclusion.uncertainty or (_MAY_WAIT if conclusion.rule in _OF_COUNTS else "")
+    return _infer_launches(conclusion, conclusion.uncertainty)
+
+
+def launched_counts(context: RuleContext) -> list[Evidence]:
+    """Something timed out, and by NCCL's log of calls a rank enqueued fewer than others of its communicator."""
+    conclusion = context.once(_conclude_launches)
+    if conclusion is None or conclusion.rule not in _OF_COUNTS or not _has_timeout(context):
+        return []
+    return _infer_launches(conclusion, conclusion.uncertainty or _MAY_WAIT)
+
+
+def _infer_launches(conclusion: _Conclusion, uncertainty: str) -> list[Evidence]:
     return make_inferences(conclusion.rule, conclusion.ranks, conclusion.text, conclusion.fact, uncertainty=uncertainty)
 
 
