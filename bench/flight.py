@@ -52,8 +52,11 @@ def format_padded(ranks: Iterable[int]) -> str:
     return "[" + ", ".join(f"{rank:5d}" for rank in ranks) + "]"
 
 
-def template(ranks: int, entries: int, groups: int) -> bytes:
-    """Return the dump of a rank in the group NAME with members 99992 to 99999; `make_dumps` replaces both."""
+def template(ranks: int, entries: int, groups: int, *, waits: bool) -> bytes:
+    """Return the dump of a rank in the group NAME with members 99992 to 99999; `make_dumps` replaces both.
+
+    The last of an even number of calls is one of the world. `waits`: it has started and is not finished.
+    """
     frames = [
         {"name": sys.intern(f"function_{i}"), "filename": sys.intern(f"/opt/train/module_{i}.py"), "line": 100 + i}
         for i in range(40)
@@ -65,7 +68,7 @@ def template(ranks: int, entries: int, groups: int) -> bytes:
     dtype, name, state = "Float", "nccl:all_reduce", "completed"
     calls = []
     for index in range(entries):
-        second = groups == 2 and index % 2 == 1
+        second = groups == 2 and index % 2 == 0
         calls.append(
             {
                 "frames": [frames[(index * 7 + depth) % 40] for depth in range(5)],
@@ -91,11 +94,14 @@ def template(ranks: int, entries: int, groups: int) -> bytes:
                 "is_p2p": False,
             }
         )
-    calls[-1] |= {"state": "started", "retired": False, "time_discovered_completed_ns": None}
-    status = {
-        str(i): {f"last_{state}_collective": entries // groups for state in ("enqueued", "started", "completed")}
-        for i in range(groups)
-    }
+    if waits:
+        calls[-1] |= {"state": "started", "retired": False, "time_discovered_completed_ns": None}
+    status = {}
+    for number in range(groups):
+        of_group = [call for call in calls if call["pg_id"] == number]
+        completed = sum(call["state"] == "completed" for call in of_group)
+        counts = {"enqueued": len(of_group), "started": len(of_group), "completed": completed}
+        status[str(number)] = {f"last_{name}_collective": count for name, count in counts.items()}
     target = io.BytesIO()
     dump = {"version": "2.10", "pg_config": config, "comm_lib_version": "2.27.3", "pg_status": status, "entries": calls}
     TorchPickler(target, 2).dump(_share_strings(dump))
@@ -124,12 +130,10 @@ def make_dumps(ranks: int, entries: int, groups: int) -> Path:
     part = directory.with_suffix(".part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
-    complete, short = template(ranks, entries, groups), template(ranks, entries - groups, groups)
+    waiting, stopped = template(ranks, entries, groups, waits=True), template(ranks, entries - 1, groups, waits=False)
     for rank in range(ranks):
         first = rank - rank % 8
-        data = (
-            short.replace(b"X\x07\x00\x00\x00started", b"X\x09\x00\x00\x00completed") if rank == ranks - 1 else complete
-        )
+        data = stopped if rank == ranks - 1 else waiting
         data = data.replace(
             format_padded(range(99992, 100000)).encode(), format_padded(range(first, first + 8)).encode()
         )

@@ -47,6 +47,14 @@ def test_certain_dumps_win_over_uncertain_stacks(dumps: list[Evidence], uncertai
     assert (("divergent-call", 1) in named(reconcile(dumps, stacks))) == stands
 
 
+@pytest.mark.parametrize(("stacks", "stand"), [([1], True), ([1, 2], False), ([1, 9], True)])
+def test_a_conclusion_of_stacks_stands_or_falls_as_a_whole(stacks: list[int], *, stand: bool) -> None:
+    """The dumps blame rank 1 alone: stacks that name rank 2 beside it say nothing; rank 9 has no dump."""
+    dumps = [*DUMPS, *conclude("flight", "divergent-call", [1])]
+    others = conclude("stack", "divergent-call", stacks, uncertainty="other groups")
+    assert reconcile(dumps, others) == [*dumps, *(others if stand else [])]
+
+
 @pytest.mark.parametrize(
     ("basis", "blocked", "stands"),
     [

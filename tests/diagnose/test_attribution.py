@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.diagnose.attribution import attribute, by_stated_process, merge_copies
+from triage.evidence.inference import make_inferences
 from triage.model.details import ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
@@ -321,3 +322,13 @@ def test_a_rule_is_named_where_it_changes_something(
     job.learn("job.log", Origin(rank=2, pid=512))
     (placed,), fired_rules = attribute([raised(text)], job, without)
     assert (placed.origin.rank, set(fired_rules)) == (rank, fired)
+
+
+def test_a_conclusion_without_a_rank_does_not_get_that_of_its_file() -> None:
+    """What stacks or lines say of all ranks together rests on a line of one of them; a fact there is of this rank."""
+    job = job_of(4)
+    job.sources["rank1.txt"] = Origin(rank=1)
+    line = fact("in all_reduce at train.py:20", None, source="rank1.txt")
+    (conclusion,) = make_inferences("divergent-call", (), "all ranks wait, but not in the same call", line)
+    assert [one.origin.rank for one in settle([line], job)] == [1]
+    assert [one.origin.rank for one in settle([conclusion], job)] == [None]

@@ -119,10 +119,10 @@ def test_left_first_is_silent(quiet: RuleContext) -> None:
 def test_divergent_call_names_the_minority() -> None:
     """All wait, one of them elsewhere in the program."""
     facts, _ = waiting(0, 1, 2)
-    facts.append(raised(TIMEOUT, 3, op="broadcast", file="/w/train.py", line="33"))
+    facts.append(raised(TIMEOUT, 3, op="all_gather", file="/w/train.py", line="33"))
     (inference,) = divergent_call(context(facts, {WAIT: [0, 1, 2, 3]}))
     assert inference.origin.rank == 3
-    assert "broadcast at train.py:33" in inference.text
+    assert "all_gather at train.py:33" in inference.text
     assert "all_reduce at train.py:20" in inference.text
 
 

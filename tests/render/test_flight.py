@@ -51,6 +51,22 @@ def test_a_healthy_job_has_no_fault() -> None:
     assert text.startswith("No rank waits in a collective")
 
 
+def test_ranks_that_wait_without_a_fault_are_named() -> None:
+    """Ranks with an open call are in the sentence also where the dumps allow to blame nobody."""
+    shown_view = shown(HANG)
+    text = as_text(replace(shown_view, analysis=replace(shown_view.analysis, faults=())))
+    assert text.startswith("Ranks 0-1, 3 wait in calls of default_pg. The dumps do not show for whom.")
+
+
+def test_the_answer_counts_the_groups_of_all_roots() -> None:
+    """Two ranks that left calls of two groups are in one sentence, which does not put both into the first group."""
+    groups = {"tp0": [0, 1], "tp1": [2, 3]}
+    calls = {rank: [Call(group=f"tp{rank // 2}")] * (4 if rank % 2 else 6) for rank in range(4)}
+    text = as_text(shown(Job(calls, groups)))
+    answer = " ".join(text.partition("\n\n")[0].split())
+    assert answer.startswith("Ranks 1, 3 never joined all_reduce #5 of tp0 (1) and in 1 other group, and 2 ranks wait.")
+
+
 def test_every_state_has_a_mark_a_colour_and_words() -> None:
     """Nothing is drawn that the key does not explain."""
     assert set(STATES) == set(MARKS) == set(COLORS) == set(STATE_MEANINGS)

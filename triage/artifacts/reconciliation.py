@@ -18,8 +18,8 @@ _OF_FEW = ("extra-collective", "rank-conditional")
 def reconcile(dumps: Sequence[Evidence], stacks: Sequence[Evidence]) -> list[Evidence]:
     """Return the evidence of all artifacts without the conclusions that the other kind of evidence refutes.
 
-    Dumps win over stacks that allow another explanation, of ranks that have a dump. An uncertain conclusion of dumps
-    that ranks stand outside of collectives fails where the stacks show all of them in calls.
+    Dumps win over stacks that allow another explanation and name other ranks that have a dump. An uncertain conclusion
+    of dumps that ranks stand outside of collectives fails where the stacks show all of them in calls.
     """
     recorded = {fact.origin.rank: fact.detail.waits for fact in dumps if isinstance(fact.detail, FlightDetail)}
     certain = {fact.origin.rank for fact in dumps if _is_of(fact, "flight") and not _is_uncertain(fact)}
@@ -27,17 +27,18 @@ def reconcile(dumps: Sequence[Evidence], stacks: Sequence[Evidence]) -> list[Evi
     idle = {rank for rank, waits in recorded.items() if not waits}
     refuted = [
         fact for fact in dumps if _rule(fact) in _OF_FEW and _is_uncertain(fact) and idle and idle <= blocked
-    ] + [
-        fact
-        for fact in stacks
-        if certain and _is_uncertain(fact) and fact.origin.rank in recorded and fact.origin.rank not in certain
-    ]
+    ] + [fact for fact in stacks if certain and _is_uncertain(fact) and _named_ranks(fact) & recorded.keys() - certain]
     gone = set(map(id, refuted))
     return [fact for fact in (*dumps, *stacks) if id(fact) not in gone]
 
 
 def _rule(fact: Evidence) -> str:
     return fact.detail.rule if isinstance(fact.detail, InferenceDetail) else ""
+
+
+def _named_ranks(fact: Evidence) -> set[int]:
+    """Return all ranks that a conclusion names, not only the one that this fact of it is about."""
+    return {int(rank) for rank in fact.fields.get("ranks", "").split(",") if rank}
 
 
 def _is_of(fact: Evidence, kind: str) -> bool:

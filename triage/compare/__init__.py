@@ -25,6 +25,7 @@ from triage.scan.interface import ScanResult
 __all__ = ["ComparisonResult", "Rules", "RulesError", "compare_ranks", "load_rules"]
 
 HARMFUL = ("error", "warning")
+_LOGGED_CALL = b": opCount "  # NCCL's lines with NCCL_DEBUG_SUBSYS=COLL
 _MAX_RANKS = 4096  # ranks of one deviation that get an inference of their own
 
 
@@ -52,6 +53,7 @@ def compare_ranks(
     unhealthy = [item for item in audit.deviations if item.rule == UNHEALTHY]
     warnings = [Warning(item.rule, item.evidence[0].source, item.text) for item in unhealthy]
     facts = [*extracted.facts, *(fact for fact in artifacts if fact.kind != "environment")]
+    facts += _extract_launched_calls(texts, read_of, extracted)
     ran_out_of_memory = has_out_of_memory(facts)
     values = ObservedValues(texts, read_of, extracted, memory=ran_out_of_memory)
     differences = find_divergence(values)
@@ -60,6 +62,20 @@ def compare_ranks(
     facts += infer_runs_part(values, settings, rules)
     facts += infer_memory_imbalance(values) if ran_out_of_memory else []
     return ComparisonResult(facts, _infer_from_audit(audit, differences), audit, warnings)
+
+
+def _extract_launched_calls(
+    texts: Sequence[tuple[Source, ScanResult]],
+    read_of: Callable[[Source, ScanResult], ReadBytes],
+    extracted: ExtractedJob,
+) -> list[Evidence]:
+    """Return the calls that NCCL logs, where a text has such lines near its start or end."""
+    chosen = [(source, scan) for source, scan in texts if _LOGGED_CALL in scan.tail or _LOGGED_CALL in scan.head]
+    if not chosen:
+        return []
+    from triage.compare.launched_calls import extract_launched_calls
+
+    return extract_launched_calls(chosen, read_of, extracted)
 
 
 def _infer_from_audit(audit: Audit, differences: Sequence[FirstDifference]) -> list[Evidence]:

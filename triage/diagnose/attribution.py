@@ -14,7 +14,17 @@ from triage.diagnose.memory_kills import by_memory_kill
 from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
 from triage.diagnose.stated_places import by_stated_rank, by_stated_tag, own_text, with_origin
 from triage.evidence.exception_chains import WRAPPER_TYPES
-from triage.model import CrashDetail, Detail, Evidence, ExceptionDetail, ExitDetail, KernelDetail, Origin
+from triage.model import (
+    CrashDetail,
+    Detail,
+    Evidence,
+    ExceptionDetail,
+    ExitDetail,
+    InferenceDetail,
+    KernelDetail,
+    Origin,
+    RankBasis,
+)
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.timestamps import ISO
 
@@ -60,15 +70,23 @@ def by_process_index(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A line is of the rank that its own tag names, such as `[Rank 7] loss is NaN`; else pids, local ranks, hosts and
-    file names join it to its rank, where all files agree.
+    file names join it to its rank, where all files agree. A conclusion that names no rank is of none, whatever file it
+    rests on.
     """
     facts = by_stated_tag(facts, job)
-    places = [job.place(fact.source, _with_stated_host(fact, job)) for fact in facts]
+    places: list[tuple[Origin, RankBasis]] = [
+        (fact.origin, "") if _names_no_rank(fact) else job.place(fact.source, _with_stated_host(fact, job))
+        for fact in facts
+    ]
     origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [
         fact if origin is fact.origin else dataclasses.replace(fact, origin=origin, rank_basis=fact.rank_basis or basis)
         for fact, origin, (_, basis) in zip(facts, origins, places, strict=True)
     ]
+
+
+def _names_no_rank(fact: Evidence) -> bool:
+    return isinstance(fact.detail, InferenceDetail) and fact.origin.rank is None
 
 
 def _with_stated_host(fact: Evidence, job: JobMap) -> Origin:

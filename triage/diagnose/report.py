@@ -212,6 +212,9 @@ def _places(candidate: Candidate) -> list[str]:
     ]
 
 
+_ASK_AGAIN = ("Ask again: in a running job the counts move",)
+
+
 def decide_verdict(
     result: ReasoningResult, versions: Mapping[str, str] | None = None
 ) -> tuple[Verdict, Finding | None]:
@@ -275,18 +278,20 @@ def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[
 
 
 def _differing(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[str, str]) -> Finding:
-    """Return a finding for a report of NCCL in which ranks differ, and nothing shows which of them is at fault."""
+    """Return a finding for what NCCL counted, where ranks differ and nothing shows which of them is at fault."""
+    is_report = any(isinstance(fact.detail, InferenceDetail) and fact.detail.evidence_kind == "ras" for fact in facts)
+    source, advice = ("NCCL's RAS report shows", _ASK_AGAIN) if is_report else ("NCCL's log shows", ())
     ranks = tuple(sorted({fact.origin.rank for fact in facts if fact.origin.rank is not None}))
     return Finding(
         signature=None,
-        title="NCCL's RAS report shows ranks that differ, and not which of them is at fault",
+        title=f"{source} ranks that differ, and not which of them is at fault",
         domain="unknown",
         role="symptom",
         severity="fatal",
         confidence=0.3 if ranks else 0.1,
         ranks=ranks,
         count=len(facts),
-        why=(facts[0].text, "Ask again: in a running job the counts move", *_advice(result, versions)),
+        why=(facts[0].text, *advice, *_advice(result, versions)),
         evidence=tuple(_representatives(facts, set())),
     )
 

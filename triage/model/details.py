@@ -186,6 +186,33 @@ class RasDetail(Detail):
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LaunchedCall:
+    """A call as NCCL logs it when it is enqueued. `number` counts launches before it; `count` are elements."""
+
+    number: int
+    operation: str
+    count: int
+    data_type: int
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchesDetail(Detail):
+    """The last collectives that one process enqueued in one communicator, which has `size` ranks.
+
+    `communicator` is a name that all its members share (empty: not known), `member` the rank in it (-1: not known),
+    `total` how many collectives were logged in all (None: not all lines were read). `has_transfers`: it logged sends or
+    receives there, too.
+    """
+
+    communicator: str
+    size: int
+    member: int = -1
+    total: int | None = None
+    has_transfers: bool = False
+    calls: tuple[LaunchedCall, ...] = ()
+
+
 DETAILS: dict[str, type[Detail]] = {
     kind.__name__: kind
     for kind in (
@@ -199,5 +226,6 @@ DETAILS: dict[str, type[Detail]] = {
         EndingDetail,
         InferenceDetail,
         RasDetail,
+        LaunchesDetail,
     )
 }

@@ -142,17 +142,40 @@ def answer(view: View) -> str:
     """Return one sentence: which ranks are at fault in which call, and who waits for them."""
     roots = [fault for fault in view.analysis.faults if not fault.explained_by]
     if not roots:
-        return "No rank waits in a collective, and all calls agree. The dumps do not show what ended the job."
+        return _answer_without_root(view)
     first, others = roots[0], len(roots) - 1
     ranks = {rank for fault in roots for rank in fault.ranks} if _is_same(roots) else set(first.ranks)
     names = format_ranks(ranks)
     subject = names[:1].upper() + names[1:]
     waiting = {rank for fault in view.analysis.faults for rank in fault.waiting} - ranks
-    place = f" {first.op} #{first.seq} of {first.group}"
+    place = f" {first.op} #{first.seq} of {first.group}{_format_more_groups(roots)}"
     waits = f", and {phrases.format_count(len(waiting), 'rank')} {'waits' if len(waiting) == 1 else 'wait'}"
     doubt = "" if first.is_certain else "Probably: "
     more = f" {phrases.format_count(others, 'more root')} below." if others and not _is_same(roots) else ""
     return f"{doubt}{subject} {_VERDICTS[first.rule][len(ranks) > 1]}{place}{waits if waiting else ''}.{more}"
+
+
+def _answer_without_root(view: View) -> str:
+    """Return one sentence where no rank is at fault: nobody waits, or the dumps do not show for whom."""
+    waiting = {
+        lane.group: ranks
+        for lane in view.lanes
+        if (ranks := {rank for row in lane.rows if any(run.state == "open" for run in row.runs) for rank in row.ranks})
+    }
+    if not waiting:
+        return "No rank waits in a collective, and all calls agree. The dumps do not show what ended the job."
+    ranks = set().union(*waiting.values())
+    names = format_ranks(ranks)
+    others = phrases.format_count(len(waiting) - 1, "other group")
+    places = next(iter(waiting)) + (f" and {others}" if len(waiting) > 1 else "")
+    verb = "waits" if len(ranks) == 1 else "wait"
+    return f"{names[:1].upper()}{names[1:]} {verb} in calls of {places}. The dumps do not show for whom."
+
+
+def _format_more_groups(roots: Sequence[Fault]) -> str:
+    """Return how many other groups the first sentence speaks for, where its ranks are those of all roots."""
+    others = {fault.group for fault in roots} - {roots[0].group} if _is_same(roots) else ()
+    return f" and in {phrases.format_count(len(others), 'other group')}" if others else ""
 
 
 def _is_same(roots: Sequence[Fault]) -> bool:

@@ -56,7 +56,7 @@ def record_stacks(hang: Hang, launcher: Launcher, py_spy: str, target: Path) -> 
                 print("   not all ranks joined")
             time.sleep(6 if hang.name == "compiles" else 3)
             (run.work / "write_dumps").touch()
-            run.wait_for(lambda: len(list((run.work / "dumps").glob("*[0-9]"))) == hang.size, 4)
+            run.wait_for(lambda: len(list((run.work / "dumps").glob("*[0-9]"))) == hang.size, 30)
             time.sleep(0.5)
             if all(map(is_alive, run.pids)):
                 for name, data in collect(run, py_spy):

@@ -37,7 +37,7 @@ def grade(hang: Hang, form: str, diagnosis: Diagnosis) -> str:
     """Return one of GRADES."""
     root = diagnosis.root_cause
     if root is None:
-        return "honest" if diagnosis.verdict == "inconclusive" else "wrong"
+        return _grade_unknown(hang, form) if diagnosis.verdict == "inconclusive" else "wrong"
     wrong = "wrong" if root.confidence >= SURE else "unsure"
     right_ranks = (*hang.ranks, *hang.more_ranks.get(form, ()))
     # DETAIL waits in a monitored barrier of its own before each call.

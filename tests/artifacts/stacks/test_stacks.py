@@ -127,14 +127,14 @@ def test_threads_that_wait_for_each_other() -> None:
 def test_why_a_rank_is_absent() -> None:
     """The state of an absent rank gives the rule of the inference."""
     at_its_end = ("_shutdown (threading.py:1590)",)
-    broadcast = (
-        "broadcast (torch/distributed/distributed_c10d.py:3151)",
+    gather = (
+        "all_gather (torch/distributed/distributed_c10d.py:3151)",
         "train (train.py:21)",
         "<module> (train.py:60)",
     )
     inferences = {
         stack: compare(ranked(IN_ALL_REDUCE, IN_ALL_REDUCE, stack, IN_ALL_REDUCE)).inferences[0]
-        for stack in (IN_LOADER, at_its_end, USER, broadcast)
+        for stack in (IN_LOADER, at_its_end, USER, gather)
     }
     rules = [(each.rule, each.ranks) for each in inferences.values()]
     assert rules == [

@@ -74,11 +74,11 @@ def test_rank_zero_alone_elsewhere_is_a_condition_on_the_rank() -> None:
     assert summary(calls.divergent_call(context([*facts, other]))) == ("divergent-call", [3], "absence")
 
 
-@pytest.mark.parametrize(("op", "is_sure"), [("broadcast", False), ("all_gather", True)])
-def test_a_call_that_others_may_have_passed_is_no_sure_fault(op: str, *, is_sure: bool) -> None:
+@pytest.mark.parametrize(("op", "rank", "is_sure"), [("broadcast", None, False), ("all_gather", 3, True)])
+def test_a_call_that_others_may_have_passed_names_no_rank(op: str, rank: int | None, *, is_sure: bool) -> None:
     """The one rank in a broadcast may wait for a rank that left it out; the others ended it before."""
     places = [("all_reduce", "20")] * 3 + [(op, "33")]
     facts = [raised(TIMEOUT, rank, op=name, file="/w/train.py", line=line) for rank, (name, line) in enumerate(places)]
     (one,) = calls.divergent_call(context(facts))
     assert isinstance(one.detail, InferenceDetail)
-    assert (one.origin.rank, one.detail.uncertainty == "") == (3, is_sure)
+    assert (one.origin.rank, one.detail.uncertainty == "") == (rank, is_sure)

@@ -139,13 +139,19 @@ def _shifted(recording: Recording, stall: Stall, moved: tuple[Shift, int], odd: 
     return _make_fault(recording, stall, rule, odd, text, since=int(grid.seqs[column]))
 
 
-def _extra_call(recording: Recording, stall: Stall) -> Fault:
-    """Few ranks wait in a call that the others did not make before they finished."""
+def _extra_call(recording: Recording, stall: Stall) -> Fault | None:
+    """Few ranks wait in a call that the others did not make before they finished.
+
+    In a call that no rank has made before, the others may as well be on their way to it: in sends and receives, which
+    Gloo does not record. Then nobody is at fault.
+    """
     partial = find_partial_call(recording, stall.grid, stall.standing, stall.absent, stall.column)
     uncertainty = f"{format_ranks(stall.absent)} may all stand outside of recorded calls"
     if partial:
         # The others may only be on their way there, unless they made another call in its place.
         is_alone = partial.column == stall.column
+        if is_alone and _is_gloo(recording, find_first_row(stall)):
+            return None
         return _conditional(recording, stall, partial, stall.standing, uncertainty if is_alone else "")
     moved = find_shift(recording, stall.grid, min(stall.standing), min(stall.absent), stall.column)
     if moved:
@@ -341,5 +347,8 @@ def _all_entered(recording: Recording, stall: Stall) -> Fault:
 def _has_started(recording: Recording, stall: Stall) -> bool:
     """Whether the call runs on all ranks. A call of Gloo needs no device and runs at once."""
     rows = [stall.cell(rank) for rank in stall.odd]
-    is_gloo = recording.ops[int(recording.table.op[rows[0]])].startswith("gloo:")
-    return is_gloo or all(recording.table.state[row] == STARTED for row in rows)
+    return _is_gloo(recording, rows[0]) or all(recording.table.state[row] == STARTED for row in rows)
+
+
+def _is_gloo(recording: Recording, row: int) -> bool:
+    return recording.ops[int(recording.table.op[row])].startswith("gloo:")

@@ -34,8 +34,7 @@ _Members = Sequence[ComparedProcess]
 class StackInference:
     """What follows from all stacks together: the name of a rule that signatures match, and the ranks that it names.
 
-    `waiting` are ranks that wait for those. `uncertainty` says which other explanation the stacks allow; `is_guess`:
-    that one is as likely.
+    `waiting` are ranks that wait for those. `uncertainty` says which other explanation the stacks allow.
     """
 
     rule: str
@@ -43,7 +42,6 @@ class StackInference:
     text: str
     waiting: tuple[int, ...] = ()
     uncertainty: str = ""
-    is_guess: bool = False
 
 
 def infer_from_members(
@@ -155,12 +153,13 @@ def _infer_divergent(split: _Split) -> list[StackInference]:
 
 
 def _infer_odd_call(odd: _Members, text: str) -> StackInference:
-    """Blame the odd ranks: less, where the others may have passed their call and another rank may have left it out."""
-    ops = sorted({member.state.op for member in odd if may_end_early(member.state.op)})
-    passed = f"the others may have passed {ops[0]}, and one of them may have left it out" if ops else ""
-    return StackInference(
-        "divergent-call", ranks_of(odd), text, uncertainty=passed or _OTHER_GROUPS, is_guess=bool(passed)
-    )
+    """Blame the odd ranks, or nobody where the others may have passed their call, and one of those may have left it
+    out: then the calls do not match, and the stacks show as little of the one as of the other.
+    """
+    if ops := sorted({member.state.op for member in odd if may_end_early(member.state.op)}):
+        uncertainty = f"the others may have passed {ops[0]}, and one of them may have left it out"
+        return StackInference("divergent-call", (), text, uncertainty=uncertainty)
+    return StackInference("divergent-call", ranks_of(odd), text, uncertainty=_OTHER_GROUPS)
 
 
 def _names_call(member: ComparedProcess) -> bool:

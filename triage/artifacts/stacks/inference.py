@@ -42,7 +42,7 @@ def infer_from_stacks(
     comparison = compare_stacks(states, ranks, any(map(_states_timeout, facts)))
     for inference in comparison.inferences:
         first = next((dumps[rank] for rank in inference.ranks if rank in dumps), stacks[0])
-        basis: Basis = "absence" if inference.rule == HUNG or inference.is_guess else "measured"
+        basis: Basis = "absence" if inference.rule == HUNG else "measured"
         for fact in make_inferences(
             inference.rule,
             inference.ranks,

@@ -70,8 +70,10 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(absence.uneven_steps),
     Rule(absence.missed_barrier),
     Rule(npu_waits.late_timeout),
+    Rule(waits.launched_calls, checks=True),
     Rule(waits.open_calls, checks=True),
     Rule(npu_waits.wait_chain),
+    Rule(waits.launched_counts, checks=True),
     Rule(ras.ras_report, checks=True),
     Rule(absence.never_joined),
     Rule(calls.watchdog_starved),
@@ -128,7 +130,7 @@ def infer(
         else:
             others.append((rule.name, tuple(made)))
     if is_first and not has_cause:
-        inferences += ras.describe_differences(context)
+        inferences += ras.describe_differences(context) or waits.describe_differences(context)
     return InferenceResult(tuple(inferences), tuple(others), frozenset(fired_rules))
 
 

@@ -18,7 +18,8 @@ _LATE_FACTOR, _LATE_MILLISECONDS = 1.2, 10_000
 
 def divergent_call(context: RuleContext) -> list[Evidence]:
     """Every rank waits, but not in the same call: the few that wait elsewhere took another way through the program. If
-    that is rank 0 alone, a collective stands inside `if rank == 0`.
+    that is rank 0 alone, a collective stands inside `if rank == 0`. In a broadcast they may as well wait for a rank
+    that left it out and waits with the others: then no rank is named.
     """
     stuck = context.evidence_of("waiting", "peer-lost") if context.matched.get("waiting") else []
     by_rank = {fact.origin.rank: fact for fact in reversed(stuck) if fact.origin.rank is not None and _has_line(fact)}
@@ -33,10 +34,12 @@ def divergent_call(context: RuleContext) -> list[Evidence]:
     there = _format_call(next(fact for fact in waiting if fact.origin.rank not in strange))
     text = f"all ranks wait, but {format_ranks(strange)} in {_format_call(odd[0])} and the others in {there}"
     passed = sorted({_format_call(fact) for fact in odd if may_end_early(fact.fields.get("op", ""))})
-    uncertainty = f"the others may have passed {passed[0]}, and one of them may have left it out" if passed else ""
+    if passed:
+        uncertainty = f"the others may have passed {passed[0]}, and one of them may have left it out"
+        return make_inferences("divergent-call", (), text, odd[0], basis="absence", uncertainty=uncertainty)
     rule = "divergent-call" if strange != {0} else "rank-conditional"
     text += "" if strange != {0} else "; a collective inside `if rank == 0` looks like this"
-    return make_inferences(rule, strange, text, odd[0], basis="absence", uncertainty=uncertainty)
+    return make_inferences(rule, strange, text, odd[0], basis="absence")
 
 
 def watchdog_starved(context: RuleContext) -> list[Evidence]:

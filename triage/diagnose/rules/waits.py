@@ -10,13 +10,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import NamedTuple
 
+from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import RuleContext
-from triage.diagnose.open_calls import Call, CallKey, find_job_calls, read_job_progress
+from triage.diagnose.open_calls import Call, CallKey, find_calls, find_job_calls, read_job_progress
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import Group, GroupProgress, Progress
-from triage.evidence.inference import make_inferences, may_end_early
-from triage.model.details import InferenceDetail
+from triage.evidence.inference import DIFFERS, make_inferences, may_end_early
+from triage.model.details import InferenceDetail, LaunchesDetail
 from triage.model.evidence import Evidence
 
 # Numbers so many times apart are rather those of two groups, where the lines do not name the group.
@@ -24,6 +25,11 @@ _OTHER_GROUP_FACTOR = 3
 _EITHER = "the lines do not show which of them is right"
 _UNNAMED = "the lines do not name the group, and these may be calls of several groups"
 _OTHER_GROUP = "a collective of a group whose counters no line shows may hang"
+_TIMEOUT = lazy_re(r"(?i)\btim(?:ed|ing)[ -]?out\b|\boperation timeout\b")
+_STOPPED = "nothing shows that the job hung: if it was stopped while it ran, ranks are some calls apart"
+_MAY_WAIT = "NCCL does not log when a call ends: a rank that waits for its device or in a transfer enqueues no more"
+# Conclusions from how many calls a rank enqueued.
+_OF_COUNTS = ("lagging-rank", "extra-collective", "group-order")
 _MOST_SHOWN = 3
 _PAIR = 2
 
@@ -57,6 +63,56 @@ def same_call(context: RuleContext) -> list[Evidence]:
         return []
     conclusion = _find_compared(progress, calls) or _compare_enqueued(context, progress)
     return _infer(context, conclusion or _find_stuck(context, calls, progress))
+
+
+def launched_calls(context: RuleContext) -> list[Evidence]:
+    """NCCL logs each call that a rank enqueues in a communicator: at some number a rank called something else."""
+    conclusion = context.once(_conclude_launches)
+    if conclusion is None or conclusion.rule in _OF_COUNTS:
+        return []
+    return _infer_launches(conclusion, conclusion.uncertainty)
+
+
+def launched_counts(context: RuleContext) -> list[Evidence]:
+    """Something timed out, and by NCCL's log of calls a rank enqueued fewer than others of its communicator."""
+    conclusion = context.once(_conclude_launches)
+    if conclusion is None or conclusion.rule not in _OF_COUNTS or not _has_timeout(context):
+        return []
+    return _infer_launches(conclusion, conclusion.uncertainty or _MAY_WAIT)
+
+
+def _infer_launches(conclusion: _Conclusion, uncertainty: str) -> list[Evidence]:
+    return make_inferences(conclusion.rule, conclusion.ranks, conclusion.text, conclusion.fact, uncertainty=uncertainty)
+
+
+def describe_differences(context: RuleContext) -> list[Evidence]:
+    """Say how far apart ranks are where no line says that something timed out: a running job looks like this, too."""
+    conclusion = context.once(_conclude_launches)
+    if conclusion is None:
+        return []
+    return make_inferences(DIFFERS, (), f"{conclusion.text}; {_STOPPED}", conclusion.fact, basis="absence")
+
+
+def _conclude_launches(context: RuleContext) -> _Conclusion | None:
+    if not any(isinstance(fact.detail, LaunchesDetail) for fact in context.facts):
+        return None
+    from triage.diagnose.launches import read_launches
+
+    progress = context.once(read_launches)
+    calls = list(find_calls(progress, context.all_ranks).values()) if progress.entries else []
+    if not calls or (context.finished and context.finished >= context.ranks):
+        return None
+    conclusion = _conclude(context, progress, calls)
+    if conclusion is not None and (set(conclusion.ranks) - progress.first_open.keys()) & context.failed:
+        return None  # what a rank that waits in nothing failed with says more
+    return conclusion
+
+
+def _has_timeout(context: RuleContext) -> bool:
+    return any(
+        not isinstance(fact.detail, LaunchesDetail) and fact.kind != "inference" and _TIMEOUT.search(fact.text)
+        for fact in context.facts
+    )
 
 
 def _infer(context: RuleContext, conclusion: _Conclusion | None) -> list[Evidence]:
