@@ -28,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import httpx  # noqa: E402
+import service  # noqa: E402
 from filled import prepare_store  # noqa: E402
 from service import PAGE, RandomRequests, send_request  # noqa: E402
 
@@ -105,6 +106,7 @@ class Load:
         self.kinds: dict[str, list[float]] = {}
         self.failures: Counter[str] = Counter()
         self.tasks: list[str] = []
+        self.uploads: Counter[str] = Counter()
         self.kills = 0
         self.counts_from = self.end = 0.0
 
@@ -149,6 +151,15 @@ class Load:
                     self.failures[f"upload {type(error).__name__}"] += 1
                 await asyncio.sleep(2)
 
+    async def upload_files(self, paths: list[Path]) -> None:
+        """Upload large files, all at once, and follow their tasks; the run lasts until they are done."""
+        await asyncio.sleep(WARM_UP)
+        states = await asyncio.gather(
+            *(service.upload(self.nodes[number % 2].port, path) for number, path in enumerate(paths))
+        )
+        self.uploads = Counter(states)
+        self.end = time.monotonic()
+
     async def kill(self, seconds: float) -> None:
         """Kill a node or the worker, in turn, and start it again at once."""
         while seconds and time.monotonic() < self.end - seconds:
@@ -158,11 +169,12 @@ class Load:
             node.start()
             self.kills += 1
 
-    async def run(self, readers: int, seconds: float, kill_every: float) -> None:
-        """Run everything at once."""
+    async def run(self, readers: int, seconds: float, kill_every: float, files: list[Path]) -> None:
+        """Run everything at once: with files to upload until they are done, else for so many seconds."""
         self.counts_from = time.monotonic() + WARM_UP
-        self.end = self.counts_from + seconds
-        await asyncio.gather(*(self.read(number) for number in range(readers)), self.upload(), self.kill(kill_every))
+        self.end = self.counts_from + (seconds if not files else 3600)
+        others = [self.upload_files(files)] if files else [self.upload(), self.kill(kill_every)]
+        await asyncio.gather(*(self.read(number) for number in range(readers)), *others)
 
 
 def quantile(values: list[float], part: float) -> float:
@@ -179,6 +191,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--think", type=float, default=1.0, help="mean pause of a reader and of a writer in seconds")
     parser.add_argument("--kill-every", type=float, nargs="+", default=[0, 5], help="one run for each; 0: no kills")
+    parser.add_argument("--uploads", type=int, default=0, help="a last run, without kills, beside so many of 50 MB")
     parser.add_argument("--file", action="store_true", help="a store in SQLite instead, to compare")
     args = parser.parse_args()
     programs = find_programs()
@@ -190,7 +203,12 @@ def main() -> None:
             reports = list(measure(server, filled, Path(name), args))
         finally:
             server.close()
-    sys.exit(any(report["lost_incidents"] or report["lost_tasks"] or report["problems"] for report in reports))
+    sys.exit(
+        any(
+            report["lost_incidents"] or report["lost_tasks"] or report["problems"] or set(report["uploads"]) - {"done"}
+            for report in reports
+        )
+    )
 
 
 def measure(
@@ -206,13 +224,21 @@ def measure(
             copying.copy_store(source.connections, target.connections)
         server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
     print(f"copied in {time.monotonic() - began:.0f} s", flush=True)
-    for kill_every in args.kill_every:
-        report = {"kill_every": kill_every, **run(url, filled, directory, args, kill_every)}
+    runs: list[tuple[float, list[Path]]] = [(kill_every, []) for kill_every in args.kill_every]
+    if args.uploads:
+        (directory / "files").mkdir()
+        runs.append((0, [service.make_log(directory / "files", number) for number in range(args.uploads)]))
+    for kill_every, files in runs:
+        report = {"kill_every": kill_every, **run(url, filled, directory, args, kill_every, files)}
+        if files:
+            report |= {"upload_mb": service.UPLOAD_BYTES // 1_000_000, "upload_files": len(files)}
         print(json.dumps(report, indent=2), flush=True)
         yield report
 
 
-def run(url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_every: float) -> dict[str, Any]:
+def run(
+    url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_every: float, files: list[Path]
+) -> dict[str, Any]:
     """Return what was measured in one run."""
     nodes = [Node(url, directory, name, workers) for name, workers in (("web0", 0), ("web1", 0), ("worker", 1))]
     for node in nodes:
@@ -220,12 +246,15 @@ def run(url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_
     arguments = [sys.executable, "-c", WRITER, url]
     writers = [
         subprocess.Popen(
-            [*arguments, f"writer {kill_every} {n}", str(args.think)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+            [*arguments, f"writer {kill_every} {len(files)} {n}", str(args.think)],
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
         )
         for n in range(args.writers)
     ]
     load = Load(nodes, RandomRequests(filled, pages=True), args.think)
-    asyncio.run(load.run(args.readers, args.seconds, kill_every))
+    asyncio.run(load.run(args.readers, args.seconds, kill_every, files))
     stored = []
     for writer in writers:
         writer.kill()
@@ -253,6 +282,7 @@ def run(url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_
         "lost_incidents": len({line[0] for line in stored} - num),
         "tasks": len(load.tasks),
         "lost_tasks": len(lost_tasks),
+        "uploads": dict(load.uploads),
         "failed_requests": dict(load.failures),
         "problems": problems[:5],
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
@@ -29,6 +31,17 @@ def doubling(count: int) -> SharedWork[int]:
     return SharedWork(
         lambda number: number * 2, count, describe=lambda: RemoteUnits(double, 2, range(count), [1] * count)
     )
+
+
+SLOW: list[str] = []
+
+
+def double_slowly(shared: SharedData, unit: int) -> int:
+    """Return a number times what all units share; the thread that does the first unit needs 0.3 s for each."""
+    if unit == 0 and not SLOW:
+        SLOW.append(threading.current_thread().name)
+    time.sleep(0.3 if threading.current_thread().name in SLOW else 0.01)
+    return unit * int(shared.value)
 
 
 class LosingExecutor(Executor):
@@ -95,7 +108,7 @@ def test_a_unit_that_fails_is_done_here(threads: ThreadPoolExecutor) -> None:
 
 def test_lost_workers_cost_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever an executor does with a call, its units are done here."""
-    monkeypatch.setattr(executor_work, "_BATCH_UNITS", 1)
+    monkeypatch.setattr(executor_work, "_BATCH_UNITS", (1, 1))
     workers = ExecutorWorkers(LosingExecutor())
     assert list(workers.map(doubling(12))) == [2 * n for n in range(12)]
     assert workers.redone == 12
@@ -104,8 +117,51 @@ def test_lost_workers_cost_their_units(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_progress_work_is_done_here() -> None:
     """Where no worker is left, nothing waits for ever; what was given away is cancelled."""
     silent = SilentExecutor()
-    assert list(ExecutorWorkers(silent, patience=0.01).map(doubling(70))) == [2 * n for n in range(70)]
-    assert [future.cancelled() for future in silent.futures] == [True, True]
+    began = time.monotonic()
+    assert list(ExecutorWorkers(silent, patience=0.2).map(doubling(70))) == [2 * n for n in range(70)]
+    assert [future.cancelled() for future in silent.futures] == [True] * 18
+    assert time.monotonic() - began < 1.0
+
+
+def test_a_slow_worker_is_stolen_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a slow worker has not begun goes to another one; nothing waits for it, and nothing is done here."""
+    monkeypatch.setattr(executor_work, "_LATE_SECONDS", 0.2)
+    SLOW.clear()
+    count = 40
+    work = SharedWork(
+        lambda number: -1, count, describe=lambda: RemoteUnits(double_slowly, 2, range(count), [1 << 21] * count)
+    )
+    with ThreadPoolExecutor(2) as pool:
+        workers = ExecutorWorkers(pool)
+        began = time.monotonic()
+        assert list(workers.map(work)) == [2 * n for n in range(count)]
+        took = time.monotonic() - began
+    assert took < 1.1 < 4 * 0.3
+    assert (workers.stolen, workers.redone) == (4, 0)
+
+
+def test_a_worker_that_is_not_slow_keeps_its_units(threads: ThreadPoolExecutor) -> None:
+    """Where all need about the same time, nothing is done twice."""
+    SLOW[:] = ["another thread"]
+    count = 40
+    work = SharedWork(
+        lambda number: -1, count, describe=lambda: RemoteUnits(double_slowly, 2, range(count), [1] * count)
+    )
+    workers = ExecutorWorkers(threads)
+    assert list(workers.map(work)) == [2 * n for n in range(count)]
+    assert (workers.stolen, workers.redone) == (0, 0)
+
+
+def test_units_that_are_late_twice_are_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nobody does the units of a slow worker either, this process does, and the batches that follow wait no more."""
+    monkeypatch.setattr(executor_work, "_LATE_AT_FIRST", 0.01)
+    silent = SilentExecutor()
+    workers = ExecutorWorkers(silent, patience=0.2)
+    began = time.monotonic()
+    assert list(workers.map(doubling(400))) == [2 * n for n in range(400)]
+    assert time.monotonic() - began < 1.0
+    assert workers.redone == 400
+    assert all(future.cancelled() for future in silent.futures)
 
 
 def test_an_error_of_the_work_is_raised_here(threads: ThreadPoolExecutor) -> None:
@@ -143,12 +199,14 @@ def test_results_are_not_gathered_ahead_without_limit(monkeypatch: pytest.Monkey
     [
         ([], []),
         ([1 << 26, 1], [[0], [1]]),
-        ([(1 << 26) - 1, 1, 1], [[0, 1], [2]]),
-        ([1] * 65, [list(range(64)), [64]]),
+        ([(1 << 24) - 1, 1, 1], [[0, 1], [2]]),
+        ([1] * 9, [[0, 1, 2, 3], [4, 5, 6, 7], [8]]),
+        ([1] * 5 * 64, [list(range(first, first + 5)) for first in range(0, 320, 5)]),
+        ([1 << 23] * 600, [list(range(first, min(600, first + 8))) for first in range(0, 600, 8)]),
     ],
 )
 def test_small_units_travel_together(sizes: list[int], batches: list[list[int]]) -> None:
-    """Neighbours, up to 64 MiB or 64 units."""
+    """Neighbours, up to 64 MiB or 64 units, less where there would be fewer than 64 batches."""
     assert list(divide(sizes)) == batches
 
 

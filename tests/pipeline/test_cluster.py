@@ -7,10 +7,12 @@ import os
 import random
 import signal
 import threading
+import time
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,7 +83,7 @@ def test_killed_workers_do_not_change_the_report(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
 ) -> None:
     """Workers are killed at random moments until the report is there; at least one is."""
-    monkeypatch.setattr(executor_work, "_BATCH_UNITS", 2)
+    monkeypatch.setattr(executor_work, "_BATCH_UNITS", (2, 2))
     path = str(build_job(tmp_path / "job", 60, 3_000))
     expected = as_text(pipeline.ingest([path]))
     chance, is_over, killed = random.Random(seed), threading.Event(), []
@@ -104,6 +106,39 @@ def test_killed_workers_do_not_change_the_report(
         killer.join()
     assert shared == expected
     assert killed
+
+
+def delay_units(seconds: float) -> None:
+    """Make this worker sleep before each unit, or no longer."""
+    do_unit = getattr(executor_work._try, "do_unit", executor_work._try)
+
+    def do_later(*arguments: Any) -> Any:
+        time.sleep(seconds)
+        return do_unit(*arguments)
+
+    do_later.do_unit = do_unit  # type: ignore[attr-defined]
+    executor_work._try = do_later if seconds else do_unit
+
+
+def test_a_slow_worker_is_stolen_from(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that sleeps two seconds before each unit does not hold up the report for as long as its units would."""
+    monkeypatch.setattr(executor_work, "_LATE_SECONDS", 0.5)
+    path = str(build_job(tmp_path / "job", 80, 300))
+    expected = as_text(pipeline.ingest([path]))
+    cluster.client.wait_for_workers(2, timeout=300)
+    pipeline.ingest([path], Options(cluster=cluster.workers()))  # both workers have loaded everything
+    slow = sorted(cluster.client.scheduler_info()["workers"])[:1]
+    cluster.client.run(delay_units, 2.0, workers=slow)
+    workers = cluster.workers()
+    began = time.monotonic()
+    try:
+        shared = as_text(pipeline.ingest([path], Options(cluster=workers)))
+        took = time.monotonic() - began
+    finally:
+        cluster.client.run(delay_units, 0.0, workers=slow)
+    assert shared == expected
+    assert (workers.stolen > 0, workers.redone) == (True, 0)
+    assert took < 2 * 4 * 2.0  # what a batch of the scan and one of the extraction take there
 
 
 def test_files_that_workers_do_not_have_are_read_here(tmp_path: Path) -> None:

@@ -116,6 +116,23 @@ def test_the_manifest_runs_the_same_commands() -> None:
     assert worker["livenessProbe"]["exec"]["command"] == SERVICES["worker"]["healthcheck"]["test"][1:]
 
 
+def test_the_manifest_fits_the_schemas_of_kubernetes() -> None:
+    """Each document is a resource of an old and of the newest release, without unknown fields."""
+    schemas = pytest.importorskip("kubernetes_validate")
+    for document in MANIFEST:
+        for release in ("1.27", schemas.latest_version()):
+            schemas.validate(document, release, strict=True)
+
+
+@pytest.mark.parametrize("part", ["spec", "metadata"])
+def test_a_misspelt_field_is_noticed(part: str) -> None:
+    """A field that Kubernetes does not know fails, as `kubectl apply` of a strict server would."""
+    schemas = pytest.importorskip("kubernetes_validate")
+    for document in MANIFEST[1:]:
+        with pytest.raises(schemas.ValidationError):
+            schemas.validate({**document, part: {**document[part], "replica": 2}}, "1.34", strict=True)
+
+
 def test_no_container_has_more_rights_than_it_needs() -> None:
     """No root, no capabilities, no token of the cluster, a file system that cannot be written; no secret in a map."""
     for pod in pods().values():

@@ -1,16 +1,20 @@
 """Share work among other machines through an executor of the standard protocol, such as that of a Dask cluster.
 
 What crosses is data: a function by its name, and bytes of JSON in both directions. A unit whose worker was lost, or
-that could not be done there, is done here; so the answer is that of one machine, whatever happens to workers.
+that could not be done there, is done here; one whose worker is slow is given to others too. So the answer is that of
+one machine, whatever happens to workers, and does not wait for the slowest.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import statistics
+import time
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import CancelledError, Executor, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from functools import lru_cache, partial
 from typing import Any, TypeVar
 
@@ -19,12 +23,23 @@ from triage.base.errors import OptionError
 from triage.base.forks import SharedWork, load_shared_texts
 
 T = TypeVar("T")
-_BATCH_BYTES = 1 << 26
-_BATCH_UNITS = 64
+Call = Callable[[], bytes]
+_BATCHES = 64
+"""Batches that work is divided into at least, if they do not become too small: each worker gets some."""
+_BATCH_BYTES = 1 << 24, 1 << 26
+"""The bytes of a batch, at least and at most; a unit may have more."""
+_BATCH_UNITS = 4, 64
 _AHEAD = 256
 """Batches that are given to the executor before the first of them is done."""
 PATIENCE = 60.0
 """Seconds without any progress after which a batch is done here, as where no worker is left."""
+_LATE_FACTOR = 3
+"""A batch is late after so many times the seconds that half of the others took, and at least _LATE_SECONDS."""
+_LATE_SECONDS = 2.0
+_LOOK = 0.1
+"""Seconds between looks at what goes on elsewhere, while one batch is waited for."""
+_LATE_AT_FIRST = 10.0
+"""Seconds after which a batch is late while none was done yet."""
 
 
 _ONLY_HERE = "only here"
@@ -41,10 +56,19 @@ class SharedData:
         self.value = value
 
 
+class _LateError(Exception):
+    """A batch takes far longer than the others; its worker still has it."""
+
+    def __init__(self, future: Future[bytes]) -> None:
+        super().__init__("its worker is slow")
+        self.future = future
+
+
 class ExecutorWorkers:
     """The workers behind an executor.
 
-    `done` counts units, `redone` those that had to be done here instead, for `reason` the first of them.
+    `done` counts units, `redone` those that had to be done here instead, for `reason` the first of them. `stolen`
+    counts units of slow workers that were given to others too.
     """
 
     is_remote = True
@@ -52,24 +76,28 @@ class ExecutorWorkers:
     def __init__(self, executor: Executor, patience: float | None = PATIENCE) -> None:
         self.executor = executor
         self.patience = patience
-        self.done = self.redone = 0
+        self.done = self.redone = self.stolen = 0
         self.reason = ""
+        self._is_stalled = False
+        self._seconds: list[float] = []
 
     def map(self, work: SharedWork[T]) -> Iterator[T]:
         """Yield the results in order. Raises OptionError if a worker runs another version of triage."""
         assert work.describe is not None
         described = work.describe()
         shared = zlib.compress(json.dumps([triage.__version__, described.shared]).encode())
+        self._seconds = []
+
+        def call(numbers: Sequence[int]) -> Call:
+            units = json.dumps([described.units[number] for number in numbers])
+            return partial(do_batch, described.function, shared, units)
+
         batches = list(divide(described.sizes))
-        calls = (
-            partial(do_batch, described.function, shared, json.dumps([described.units[number] for number in batch]))
-            for batch in batches
-        )
-        for batch, answer in zip(batches, self.call_in_order(calls), strict=True):
-            if isinstance(answer, BaseException):
-                results = [type(answer).__name__] * len(batch)
+        for batch, answer in zip(batches, self.call_in_order(map(call, batches), steal=True), strict=True):
+            if isinstance(answer, _LateError):
+                results = self._steal(answer.future, [call([number]) for number in batch])
             else:
-                results = load_shared_texts(answer)
+                results = _results(answer, len(batch))
             for number, result in zip(batch, results, strict=True):
                 self.done += 1
                 if isinstance(result, str):
@@ -83,56 +111,120 @@ class ExecutorWorkers:
             self.redone += 1
             self.reason = self.reason or reason
 
-    def call_in_order(self, calls: Iterable[Callable[[], bytes]]) -> Iterator[bytes | BaseException]:
-        """Yield what each call returns, or the error that kept it from being done."""
+    def _steal(self, late: Future[bytes], calls: Sequence[Call]) -> list[Any]:
+        """Give the units of a slow worker to others, a call for each; return its results or theirs, whoever is first.
+
+        What is late again is left to this process.
+        """
+        self.stolen += len(calls)
+        futures = [self._submit(call) for call in calls]
+        open_calls = {future for future in futures if isinstance(future, Future)}
+        while open_calls and not late.done():
+            limit = min(self.patience or math.inf, self._late_after()) if self._seconds else self.patience
+            done, _ = wait({late, *open_calls}, limit, FIRST_COMPLETED)
+            open_calls -= done
+            if not done:
+                self._is_stalled = len(open_calls) == len(calls)
+                break
+        for future in open_calls:
+            future.cancel()
+        if late.done():
+            return _results(_answer_of(late), len(calls))
+        late.cancel()
+        left = "no worker goes on" if self._is_stalled else _ONLY_HERE
+        return [left if future in open_calls else _results(_answer_of(future), 1)[0] for future in futures]
+
+    def call_in_order(self, calls: Iterable[Call], *, steal: bool = False) -> Iterator[bytes | BaseException]:
+        """Yield what each call returns, or the error that kept it from being done; with `steal`, _LateError too."""
         pending: deque[Future[bytes] | BaseException] = deque()
+        self._is_stalled = False
         try:
             for call in calls:
-                pending.append(self._submit(call))
+                pending.append(self._submit_batch(call) if steal else self._submit(call))
                 if len(pending) >= _AHEAD:
-                    yield self._wait_for_first(pending)
+                    yield self._wait_for_first(pending, steal)
             while pending:
-                yield self._wait_for_first(pending)
+                yield self._wait_for_first(pending, steal)
         finally:
             for future in pending:
                 if isinstance(future, Future):
                     future.cancel()
 
-    def _submit(self, call: Callable[[], bytes]) -> Future[bytes] | BaseException:
+    def _submit(self, call: Call) -> Future[bytes] | BaseException:
         try:
             return self.executor.submit(call)
         except Exception as error:  # the cluster went away: each kind of executor has its own errors
             return error
 
-    def _wait_for_first(self, pending: deque[Future[bytes] | BaseException]) -> bytes | BaseException:
+    def _submit_batch(self, call: Call) -> Future[bytes] | BaseException:
+        """Submit the call of a batch; the seconds that it takes are noted as soon as it is done."""
+        future = self._submit(call)
+        if isinstance(future, Future):
+            future.add_done_callback(self._note_seconds)
+        return future
+
+    def _note_seconds(self, future: Future[bytes]) -> None:
+        if not future.cancelled() and future.exception() is None:
+            answer = future.result()
+            self._seconds.append(float(answer[: answer.index(b"\n")]))
+
+    def _wait_for_first(self, pending: deque[Future[bytes] | BaseException], steal: bool) -> bytes | BaseException:
         """Return the result of the first call, or an error; TimeoutError if none of all goes on."""
         first = pending[0]
-        done = -1
+        began = progressed = time.monotonic()
+        before = -1
         while isinstance(first, Future) and not first.done():
-            before, done = done, sum(future.done() for future in pending if isinstance(future, Future))
-            if before == done:
+            now, done = time.monotonic(), sum(future.done() for future in pending if isinstance(future, Future))
+            if done != before:
+                before, progressed = done, now
+            self._is_stalled &= not done
+            if self.patience is not None and (self._is_stalled or now - progressed >= self.patience):
+                self._is_stalled = True
                 first.cancel()
                 pending.popleft()
                 return TimeoutError("no worker goes on")
-            wait([first], self.patience)
+            if steal and now - began >= self._late_after():
+                pending.popleft()
+                return _LateError(first)
+            wait([first], _LOOK)
         pending.popleft()
-        if not isinstance(first, Future):
-            return first
-        try:
-            return first.result()
-        except VersionError as error:
-            hint = "install the same version on all workers and here"
-            raise OptionError(str(error), hint=hint) from None
-        except (Exception, CancelledError) as error:  # lost, or not able to: what is wrong shows when it is done here
-            return error
+        return _answer_of(first)
+
+    def _late_after(self) -> float:
+        if not self._seconds:
+            return _LATE_AT_FIRST
+        return max(_LATE_SECONDS, _LATE_FACTOR * statistics.median(self._seconds[-_AHEAD:]))
+
+
+def _answer_of(call: Future[bytes] | BaseException) -> bytes | BaseException:
+    """Return the result of a call, or why there is none. Raises OptionError if a worker has another version."""
+    if not isinstance(call, Future):
+        return call
+    if not call.done():
+        return TimeoutError("no worker goes on")
+    try:
+        return call.result()
+    except VersionError as error:
+        raise OptionError(str(error), hint="install the same version on all workers and here") from None
+    except (Exception, CancelledError) as error:  # lost, or not able to: what is wrong shows when it is done here
+        return error
+
+
+def _results(answer: bytes | BaseException, count: int) -> list[Any]:
+    """Return for each of `count` units its result in a list, or why it must be done here."""
+    if isinstance(answer, BaseException):
+        return [type(answer).__name__] * count
+    return list(load_shared_texts(answer[answer.index(b"\n") :]))
 
 
 def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
     """Yield the numbers of units that travel together: neighbours, with few bytes to read."""
+    most_bytes = min(_BATCH_BYTES[1], max(_BATCH_BYTES[0], sum(sizes) // _BATCHES))
+    most_units = min(_BATCH_UNITS[1], max(_BATCH_UNITS[0], len(sizes) // _BATCHES))
     batch: list[int] = []
     total = 0
     for number, size in enumerate(sizes):
-        if batch and (total + size > _BATCH_BYTES or len(batch) == _BATCH_UNITS):
+        if batch and (total + size > most_bytes or len(batch) == most_units):
             yield batch
             batch, total = [], 0
         batch.append(number)
@@ -142,12 +234,14 @@ def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: str) -> bytes:
-    """Do some units on a worker; return JSON: for each unit its result in a list, or why it cannot be done here.
+    """Do some units on a worker; return a line with the seconds that took, and a line of JSON.
 
-    Raises VersionError.
+    It has for each unit its result in a list, or why it cannot be done here. Raises VersionError.
     """
+    began = time.monotonic()
     data = _load_shared(shared)
-    return json.dumps([_try(function, data, unit) for unit in json.loads(units)]).encode()
+    results = [_try(function, data, unit) for unit in json.loads(units)]
+    return f"{time.monotonic() - began:.3f}\n{json.dumps(results)}".encode()
 
 
 def _try(function: Callable[[SharedData, Any], Any], data: SharedData, unit: Any) -> list[Any] | str:

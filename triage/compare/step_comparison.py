@@ -5,8 +5,9 @@ from __future__ import annotations
 import bisect
 import functools
 import math
+import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from triage.base.lazy_dataclass import dataclass
@@ -84,9 +85,9 @@ def _group_equal(values: Sequence[RankValue]) -> tuple[tuple[RankValue, ...], ..
     """Groups of equal values. A value joins the first group whose most frequent text it equals."""
     counts = Counter(value.text for value in values)
     groups: list[list[RankValue]] = []
-    known = _FirstValues(max((_last_digit(value.text) for value in values), default=0.0))
+    known = _FirstValues()
     for value in sorted(values, key=lambda value: (-counts[value.text], value.writer)):
-        place = next((place for place in known.list_near(value) if are_equal(value, groups[place][0])), None)
+        place = known.find_equal(value)
         if place is None:
             known.add(value, len(groups))
             groups.append([value])
@@ -99,33 +100,38 @@ def _group_equal(values: Sequence[RankValue]) -> tuple[tuple[RankValue, ...], ..
 class _FirstValues:
     """The first value of each group, by text and by number: of thousands of ranks each may have its own value.
 
-    `last_digit`: the most that the last printed digit of any value is worth.
+    Numbers are apart by what their last printed digit is worth: so few are near to a value that do not equal it.
     """
 
-    def __init__(self, last_digit: float) -> None:
-        self._reach = 1.01 * last_digit
+    def __init__(self) -> None:
         self._by_text: dict[str, int] = {}
-        self._numbers: list[tuple[float, int]] = []
-        self._without_number: list[int] = []
+        self._numbers: dict[float, list[tuple[float, int]]] = {}  # sorted (number, place) by the last digit's worth
+        self._without_number: list[tuple[int, RankValue]] = []
 
     def add(self, value: RankValue, place: int) -> None:
         self._by_text.setdefault(value.text.lower(), place)
         if value.number is None or not math.isfinite(value.number):
-            self._without_number.append(place)
+            self._without_number.append((place, value))
         else:
-            bisect.insort(self._numbers, (value.number, place))
+            bisect.insort(self._numbers.setdefault(_last_digit(value.text), []), (value.number, place))
 
-    def list_near(self, value: RankValue) -> list[int]:
-        """Return the places of the groups that the value may equal, in their order."""
-        places = {self._by_text.get(value.text.lower(), -1)} - {-1}
-        if value.number is None:
-            return sorted(places)
-        if not math.isfinite(value.number):
-            return sorted(places.union(self._without_number))
-        reach = max(1.01 * ROUNDING * abs(value.number), self._reach)
-        begin = bisect.bisect_left(self._numbers, (value.number - reach, -1))
-        end = bisect.bisect_right(self._numbers, (value.number + reach, len(self._numbers)))
-        return sorted(places.union(place for _, place in self._numbers[begin:end]))
+    def find_equal(self, value: RankValue) -> int | None:
+        """Return the place of the first group whose first value equals this one."""
+        places = [self._by_text[text]] if (text := value.text.lower()) in self._by_text else []
+        if value.number is not None and math.isfinite(value.number):
+            places += self._list_near(value.number, _last_digit(value.text))
+        elif value.number is not None:
+            places += [place for place, other in self._without_number if are_equal(value, other)]
+        return min(places, default=None)
+
+    def _list_near(self, number: float, last_digit: float) -> Iterator[int]:
+        for digit, numbers in self._numbers.items():
+            reach = 1.01 * _tolerance(number, number, last_digit, digit)
+            begin = bisect.bisect_left(numbers, (number - reach, -1))
+            end = bisect.bisect_right(numbers, (number + reach, sys.maxsize))
+            for other, place in numbers[begin:end]:
+                if abs(number - other) <= _tolerance(number, other, last_digit, digit):
+                    yield place
 
 
 def are_equal(one: RankValue, other: RankValue) -> bool:
@@ -136,9 +142,14 @@ def are_equal(one: RankValue, other: RankValue) -> bool:
         return False
     if not (math.isfinite(one.number) and math.isfinite(other.number)):
         return one.number == other.number or (math.isnan(one.number) and math.isnan(other.number))
-    tolerance = ROUNDING * max(abs(one.number), abs(other.number))
-    last_digit = 1.001 * max(_last_digit(one.text), _last_digit(other.text))
-    return abs(one.number - other.number) <= max(tolerance, last_digit)
+    return abs(one.number - other.number) <= _tolerance(
+        one.number, other.number, _last_digit(one.text), _last_digit(other.text)
+    )
+
+
+def _tolerance(one: float, other: float, last_digit: float, other_last_digit: float) -> float:
+    """How far two numbers may be apart and still be equal; the last digits are what those printed last are worth."""
+    return max(ROUNDING * max(abs(one), abs(other)), 1.001 * max(last_digit, other_last_digit))
 
 
 @functools.lru_cache(1 << 14)

@@ -8,7 +8,7 @@ from triage.base.errors import InputError
 
 CELL = 1 << 18
 """Bytes of the pieces in which objects are read and cached; that of the scan's saved cells."""
-RUN = 1 << 22
+RUN = 1 << 23
 """Bytes of one request where an object is read from its beginning to its end."""
 
 

@@ -85,7 +85,8 @@ def create_app(
     state = ServiceState(settings, open_store, counts, condition, error_page=pages.ERROR_PAGE)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        _prepare_routes(app)
         yield
         if store is None:
             open_store.close()
@@ -111,6 +112,13 @@ def create_app(
     app.openapi = partial(openapi.get_document, app)  # type: ignore[method-assign]
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _prepare_routes(app: FastAPI) -> None:
+    """Let FastAPI build the models of all routes: half a second that the first readers of a node would wait for."""
+    scope = {"type": "http", "method": "GET", "path": "/no-such-page", "root_path": "", "headers": []}
+    for route in app.routes:
+        route.matches(dict(scope))
 
 
 def _middleware(state: ServiceState) -> list[Middleware]:

@@ -33,9 +33,9 @@ def serve(settings: Settings) -> None:
         is_sign_in_required = access.is_sign_in_required(settings, store)
         location = store.connections.location
         condition = StoreCondition("writable" if store.connections.writable else "read-only")
+    _preload()  # before the socket is there: a node that starts beside others refuses what they can answer
     listener = open_listener(settings)
     host, port = listener.getsockname()[:2]
-    _preload()
     can_write = condition.get() == "writable"
     if can_write:
         make_upload_directories(upload_directory(settings))
@@ -134,11 +134,13 @@ def run_worker(settings: Settings, condition: StoreCondition) -> None:
 
 
 def _preload() -> None:
-    """Import once, before the fork, what the processes share."""
+    """Import and compile once, before the fork, what the processes share."""
     import importlib
 
     for name in ("triage.service.app", "triage.service.work.worker", "triage.render.html", "uvicorn"):
         importlib.import_module(name)
     from triage.catalog.load import load
+    from triage.service.pages.rendering import load_templates
 
+    load_templates()
     load(strict=False)  # a new catalog is compiled into the cache, which takes seconds

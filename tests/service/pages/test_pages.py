@@ -13,6 +13,7 @@ from tests.store.factories import unknown_diagnosis
 from tests.store.test_host_history import ADDRESS, on_device
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
+from triage.service import server
 from triage.service.pages import rendering
 from triage.store import Store
 
@@ -308,3 +309,22 @@ def test_the_page_of_a_host_has_causes_incidents_and_comments(client: TestClient
         assert "node&lt;1&gt;" in page
         assert client.get(f"{address}.json").json()["history"]["incidents"] == 1
     assert "No stored failure" in client.get("/hosts/node99", headers=HTML).text
+
+
+def test_a_new_process_has_all_templates() -> None:
+    """`triage serve` compiles every template before it listens, so that the first readers do not wait for it."""
+    rendering.environment.cache_clear()
+    server._preload()
+    names = {path.name for path in rendering.TEMPLATES.iterdir()}
+    assert {key[1] for key in rendering.environment().cache} == names
+
+
+def test_a_started_process_has_all_routes(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What FastAPI builds for each route is there before the first request: nothing is built then."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a route was built at a request")
+
+    monkeypatch.setattr("fastapi.routing.create_model_field", refuse)
+    assert client.get("/stats").status_code == 200
+    assert client.get("/api/v1/stats").status_code == 200
