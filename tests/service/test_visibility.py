@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from tests.service.conftest import copy_flight_dumps
-from tests.store.factories import known_diagnosis, unknown_diagnosis
+from tests.store.factories import clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.model import Diagnosis
 from triage.model.evidence import Warning as ReportWarning
@@ -166,6 +166,11 @@ def fill(store: Store, scratch: Path) -> dict[str, list[Any]]:
             store.incidents.add(of_team(only, team)).id,
             store.incidents.add(of_team(known_diagnosis(f"{team}-2", OTHER_SIGNATURE), team)).id,
         ]
+        healthy = clean_diagnosis(f"{team}-healthy")
+        job = dataclasses.replace(
+            healthy.job, name=f"{team} healthy", facts={"team": (team,)}, versions={"torch": team}
+        )
+        ids[team].append(store.incidents.add(dataclasses.replace(healthy, job=job)).id)
     clusters = [store.incidents.get(ids[team][place]).incident.cluster for team in (OWN, HIDDEN) for place in (2, 3)]
     assert clusters[0] == clusters[2], "the teams have one cluster in common"
     assert clusters[0] is not None
@@ -324,12 +329,12 @@ def test_no_change_shows_or_touches_anything_of_another_team(
     after = team_store.connections.read_one("SELECT count(*) AS n FROM feedback")
     assert before is not None
     assert after is not None
-    assert after["n"] == before["n"] + 10, "two answers for each own incident"
+    assert after["n"] == before["n"] + 12, "two answers for each own incident"
 
 
 def hidden_ids(values: dict[str, list[Any]]) -> list[Any]:
     """Return the ids that the reader may not see."""
-    return [*values["incident"][5:], values["cluster"][2], values["task"][1], values["view"][1]]
+    return [*values["incident"][6:], values["cluster"][2], values["task"][1], values["view"][1]]
 
 
 @pytest.mark.parametrize("address", ECHOES)
@@ -349,7 +354,7 @@ def test_a_hidden_incident_is_answered_as_one_that_does_not_exist(
     service: FastAPI, team_store: Store, values: dict[str, list[Any]]
 ) -> None:
     """All routes of a hidden incident answer 404 with the text for an unknown id."""
-    hidden = values["incident"][5]
+    hidden = values["incident"][6]
     with client_of(service, team_store, "vera") as client:
         paths = [path for method, path in list_routes(service) if method == "GET" and "{incident}" in path]
         assert len(paths) > 10
@@ -366,10 +371,10 @@ def test_cached_answers_belong_to_what_somebody_sees(service: FastAPI, team_stor
     """An answer for all incidents is never given to a reader of a part, and the other way round."""
     with client_of(service, team_store, "vera") as vera, client_of(service, team_store, "max") as everybody:
         for _ in range(2):
-            assert everybody.get("/api/v1/incidents").json()["total"] == 10
-            assert vera.get("/api/v1/incidents").json()["total"] == 5
-            assert "10 incidents" in everybody.get("/causes", headers=HTML).text
-            assert "5 incidents" in vera.get("/causes", headers=HTML).text
+            assert everybody.get("/api/v1/incidents").json()["total"] == 12
+            assert vera.get("/api/v1/incidents").json()["total"] == 6
+            assert "12 incidents" in everybody.get("/causes", headers=HTML).text
+            assert "6 incidents" in vera.get("/causes", headers=HTML).text
 
 
 def test_own_views_are_not_cached_for_others(service: FastAPI, team_store: Store) -> None:
