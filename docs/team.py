@@ -43,6 +43,7 @@ INTRODUCTION = """\
 {count} composed jobs arrive in one week, half of them with failures that come again and again. `make team` composes
 and diagnoses them, does what this page says, and writes it; a test does the same with fewer jobs. On the pages this
 is [Causes and Inbox](web.md), in the terminal [`triage causes`](cli.md), for programs [the API](api.md).
+Here everybody sees all jobs; [`[visibility]`](operating.md#who-sees-which-incidents) shows each team its own.
 """
 
 

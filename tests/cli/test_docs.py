@@ -17,6 +17,7 @@ COMMANDS = (
     "",
     "ingest",
     "show",
+    "compare",
     "explain",
     "env",
     "split",

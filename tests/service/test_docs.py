@@ -59,6 +59,18 @@ def test_example_settings_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert loaded.settings.sources["slurm"].path == Path("/scratch/slurm-logs")
 
 
+def test_example_of_visibility_is_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The example of who sees which incidents loads, with each of its rules."""
+    path = tmp_path / "config.toml"
+    (example,) = (block for block in re.findall(r"```toml\n(.*?)```", OPERATING, re.DOTALL) if "[visibility" in block)
+    path.write_text(example)
+    monkeypatch.setenv("TRIAGE_CONFIG", str(path))
+    rules = load({}).settings.visibility
+    assert (rules.groups["vision"], rules.others, rules.roles) == (("team=vision",), (), {"admin": ("*",)})
+    assert rules.tokens == {"ci-vision": ("team=vision", "project=cv")}
+    assert rules.has_rules()
+
+
 def test_example_systemd_unit_is_valid() -> None:
     """The systemd unit of docs/operating.md has its sections, and starts and stops the service correctly."""
     unit = configparser.RawConfigParser(strict=False)

@@ -12,6 +12,7 @@ from typer.main import get_command
 import triage
 from triage.cli import (
     collect,
+    compare,
     core,
     env,
     explain,
@@ -37,6 +38,7 @@ from triage.cli.lazy_commands import GROUPS
 COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
     ("ingest", ingest.ingest),
     ("show", show.show),
+    ("compare", compare.compare),
     ("explain", explain.explain),
     ("env", env.env),
     ("split", split.split),

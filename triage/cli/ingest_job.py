@@ -11,8 +11,10 @@ from triage.cli import progress, streams, values
 
 if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
+    from triage.model.environment import Audit
     from triage.model.store import Recurrence
     from triage.pipeline import Options
+    from triage.store import Store
 
 EXIT_FAILING = 1
 
@@ -79,12 +81,12 @@ def diagnose(
     from triage import pipeline
 
     with progress.progress_bar(quiet) as callback:
-        diagnosis = pipeline.ingest(paths, options, callback)
+        diagnosis, audit = pipeline.ingest_with_audit(paths, options, callback)
     if notify:
         from triage.cli.notify import store_and_notify
 
-        return store_and_notify(diagnosis, store, no_store), None
-    return (diagnosis, None) if no_store else store_and_compare(diagnosis, store)
+        return store_and_notify(diagnosis, store, no_store, audit), None
+    return (diagnosis, None) if no_store else store_and_compare(diagnosis, store, audit)
 
 
 def write_report(
@@ -132,10 +134,13 @@ def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:
     return store_and_compare(diagnosis, store)[0]
 
 
-def store_and_compare(diagnosis: Diagnosis, store: str | None) -> tuple[Diagnosis, Recurrence | None]:
+def store_and_compare(
+    diagnosis: Diagnosis, store: str | None, audit: Audit | None = None
+) -> tuple[Diagnosis, Recurrence | None]:
     """Store the diagnosis; return it with the clusters of the store, and how often its cause ended jobs before.
 
-    A store that cannot be used is only a warning, because the diagnosis matters more.
+    With `audit`, the settings of the job are stored too. A store that cannot be used is only a warning, because the
+    diagnosis matters more.
     """
     import dataclasses
 
@@ -149,7 +154,21 @@ def store_and_compare(diagnosis: Diagnosis, store: str | None) -> tuple[Diagnosi
     try:
         with Store.open(store) as opened:
             stored = opened.incidents.add(diagnosis)
+            if audit is not None:
+                save_environment(opened, stored.id, audit)
             return stored.diagnosis, find_recurrence(opened, stored.id)
     except StoreError as error:
         warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
         return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning)), None
+
+
+def save_environment(store: Store, incident: str, audit: Audit) -> None:
+    """Store the settings, versions and training values of a job with its incident, to compare it with others."""
+    import json
+
+    from triage.render import environment
+
+    if not (audit.agreed or audit.deviations or audit.training):
+        return
+    with store.connections.write() as db:
+        store.service_data.save_document(db, incident, "environment", json.loads(environment.as_json(audit)))

@@ -17,7 +17,8 @@ from triage.bots.announce import Topic, announce, announce_pace, store_and_annou
 from triage.bots.pace import PaceReport
 from triage.bots.work import deliver_due, run
 from triage.cli.config import load_settings
-from triage.model import Diagnosis, Episode, Warning
+from triage.cli.ingest_job import save_environment
+from triage.model import Audit, Diagnosis, Episode, Warning
 from triage.render.phrases import format_count
 from triage.store import Store
 
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
     from triage.settings.notifications import RoutingSettings
 
 
-def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool) -> Diagnosis:
-    """Store the diagnosis, notify the routes, and return it as stored.
+def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool, audit: Audit) -> Diagnosis:
+    """Store the diagnosis with the settings of the job, notify the routes, and return it as stored.
 
     Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
     routes.
@@ -35,6 +36,7 @@ def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool) ->
     settings = _load_settings(store, no_store)
     with Store.open(settings.store.path) as opened:
         stored = store_and_announce(opened, diagnosis, settings.routing)
+        save_environment(opened, stored.id, audit)
         counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
     waiting = counts.later + counts.dead
     if not waiting:

@@ -56,6 +56,10 @@ def compare_ranks(
     facts += _extract_launched_calls(texts, read_of, extracted)
     ran_out_of_memory = has_out_of_memory(facts)
     values = ObservedValues(texts, read_of, extracted, memory=ran_out_of_memory)
+    if values.ends:
+        from triage.compare.training_values import summarize_training  # most failed jobs print no values
+
+        audit = dataclasses.replace(audit, training=summarize_training(values))
     differences = find_divergence(values)
     facts += infer_divergence(differences, facts, remark_fixed_differences(differences, values))
     facts += infer_wrong_sizes(facts, texts, read_of, extracted)

@@ -31,6 +31,19 @@ class Deviation:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingValues:
+    """What one rank printed of the training: its pace, and values of some first and last steps.
+
+    `steps_per_second` is None where steps have no times. `quantities` maps a name to (step, value) in the order of the
+    steps.
+    """
+
+    steps_per_second: float | None = None
+    last_step: int | None = None
+    quantities: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Audit:
     """The environment of a job: who stated it, on which values all agree, and the deviations, the worst first."""
 
@@ -38,3 +51,4 @@ class Audit:
     agreed: Mapping[str, str] = field(default_factory=dict)
     deviations: tuple[Deviation, ...] = ()
     warnings: tuple[Warning, ...] = ()
+    training: TrainingValues | None = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from triage.base.rank_ranges import format_ranks
 from triage.model import Audit, Deviation, Evidence
+from triage.model.environment import TrainingValues
 from triage.render import phrases
 from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
@@ -27,9 +28,17 @@ def as_json(audit: Audit) -> str:
         "speakers": list(audit.writers),
         "deviations": [_deviation(item) for item in audit.deviations],
         "agreed": dict(audit.agreed),
+        "training": _training(audit.training),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in audit.warnings],
     }
     return dump_json(document)
+
+
+def _training(values: TrainingValues | None) -> dict[str, object] | None:
+    if values is None:
+        return None
+    rows = {name: [{"step": step, "value": text} for step, text in pairs] for name, pairs in values.quantities.items()}
+    return {"steps_per_second": values.steps_per_second, "last_step": values.last_step, "quantities": rows}
 
 
 def _deviation(item: Deviation) -> dict[str, object]:

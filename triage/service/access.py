@@ -13,6 +13,7 @@ from triage.settings import Settings
 from triage.settings.sections import Role, WebSettings
 from triage.store import Store
 
+Facts = tuple[tuple[str, str], ...]
 Scope = Literal["read", "ingest", "curate", "admin"]
 SignInMethod = Literal["local", "token", "session", "proxy"]
 # The role at each position has the scope at this position and all before it.
@@ -25,6 +26,7 @@ class Principal:
     """Somebody who is signed in.
 
     `name` goes to the audit log; `client_key` tells clients apart for the rate limits, or their address if it is empty.
+    `sees` are the facts of jobs whose incidents they see, one of which must hold; None: all incidents.
     """
 
     name: str
@@ -32,6 +34,8 @@ class Principal:
     scopes: frozenset[Scope]
     sign_in_method: SignInMethod
     client_key: str = field(default="")
+    groups: tuple[str, ...] = ()
+    sees: Facts | None = None
 
     def has_role(self, role: Role) -> bool:
         """Return whether they have this role or a higher one."""
@@ -91,6 +95,11 @@ def check_settings(settings: Settings, store: Store) -> None:
         )
     if web.oidc_issuer:
         _check_oidc(web)
+    if settings.visibility.has_rules() and not is_sign_in_required(settings, store):
+        raise OptionError(
+            "[visibility] has rules, but nobody must sign in",
+            hint="set up a way to sign in, or set web.sign_in to required",
+        )
     if not is_loopback(web.host) and not sign_in_methods(web, store):
         raise OptionError(
             f"other machines can reach {web.host}, but no way to sign in is set up",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -19,7 +19,8 @@ from triage.service.dependencies import ServiceState
 from triage.service.errors import ServiceError, error_response
 from triage.service.limits import TokenBuckets
 from triage.service.sessions import Session
-from triage.settings.sections import Role, WebSettings
+from triage.service.visibility import restrict
+from triage.settings.sections import Role, VisibilitySettings, WebSettings
 from triage.store.tokens import Token
 
 CACHE_SECONDS = 2.0  # how long an answer of the store is used while the store does not change: a token can expire
@@ -41,7 +42,8 @@ class Authentication:
         self._tokens: _Cache[Principal | None] = _Cache(state)
         self._sessions: _Cache[bool] = _Cache(state)
         self._wrong_tokens = TokenBuckets(WRONG_TOKENS_A_MINUTE)
-        self._proxies = TrustedProxies(state.settings.web)
+        self._proxies = TrustedProxies(state.settings.web, state.settings.visibility)
+        self._visibility = state.settings.visibility
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -81,11 +83,13 @@ class Authentication:
 
     def _verify_token(self, secret: str) -> Principal | None:
         token = self._state.store.tokens.verify(secret)
-        return principal_from_token(token) if token is not None else None
+        return restrict(self._visibility, principal_from_token(token), is_token=True) if token is not None else None
 
     async def _from_session(self, headers: Headers) -> Principal | None:
         session = self._state.session_cookies.read(headers)
-        return session.principal if session is not None and await self._is_active(session) else None
+        if session is None or not await self._is_active(session):
+            return None
+        return restrict(self._visibility, session.principal, is_token=session.token is not None)
 
     async def _is_active(self, session: Session) -> bool:
         if session.id in self._state.ended_sessions:
@@ -123,8 +127,8 @@ class _Cache(Generic[T]):
 class TrustedProxies:
     """The trusted reverse proxies, and what their headers mean."""
 
-    def __init__(self, web: WebSettings) -> None:
-        self._web = web
+    def __init__(self, web: WebSettings, visibility: VisibilitySettings | None = None) -> None:
+        self._web, self._visibility = web, visibility or VisibilitySettings()
         self._networks = [ipaddress.ip_network(item, strict=False) for item in web.trusted_proxies]
 
     def is_trusted(self, address: str) -> bool:
@@ -155,12 +159,14 @@ class TrustedProxies:
         name = " ".join(names[0].split())[:80] if len(names) == 1 else ""
         if not name:
             return None
-        groups = headers.get(web.proxy_role, "").replace(";", ",").split(",") if web.proxy_role else []
-        role = role_of_groups(web, [group.strip() for group in groups])
-        return Principal(name, role, scopes_of(role), "proxy", f"proxy {name}")
+        header = headers.get(web.proxy_role, "").replace(";", ",").split(",") if web.proxy_role else []
+        groups = tuple(group.strip() for group in header)
+        role = role_of_groups(web, groups)
+        user = Principal(name, role, scopes_of(role), "proxy", f"proxy {name}", groups)
+        return restrict(self._visibility, user, is_token=False)
 
 
-def role_of_groups(web: WebSettings, groups: list[str]) -> Role:
+def role_of_groups(web: WebSettings, groups: Sequence[str]) -> Role:
     """Return the highest role of the groups in `web.groups`, else the default role."""
     roles = [web.groups[group] for group in groups if group in web.groups]
     return max(roles, key=ROLES.index) if roles else web.default_role

@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -18,16 +19,18 @@ from fastapi import Depends, Request, Response
 from triage.base.errors import ReadOnlyStoreError
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
-from triage.service.access import Principal, is_sign_in_required
+from triage.service.access import Facts, Principal, is_sign_in_required
 from triage.service.errors import ServiceError
 from triage.service.log import ResponseCounts
 from triage.service.sessions import SessionCookies
 from triage.service.store_condition import StoreCondition
+from triage.service.visibility import rules_digest
 from triage.settings import Settings
 from triage.settings.sections import Role
 from triage.store import Store
 
 CATALOG_SECONDS = 30.0
+MOST_PARTS = 200  # readers of a part of the store whose caches are kept
 
 
 @dataclass(slots=True)
@@ -48,12 +51,30 @@ class ServiceState:
     _catalog: Catalog | None = None
     _catalog_loaded_at: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _visible: OrderedDict[tuple[Facts, str], Store] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
         web = self.settings.web
         secret = web.secret.get_secret_value().encode() or cookie_secret(self.store)
-        self.session_cookies = SessionCookies(secret, web.session_hours, web.public_url.startswith("https://"))
+        rules = rules_digest(self.settings.visibility)
+        self.session_cookies = SessionCookies(secret, web.session_hours, web.public_url.startswith("https://"), rules)
         self.is_sign_in_required = is_sign_in_required(self.settings, self.store)
+
+    def store_for(self, user: Principal | None) -> Store:
+        """Return the store with what somebody sees: all of it, or the part of their facts."""
+        if user is None or user.sees is None:
+            return self.store
+        key = user.sees, user.name
+        with self._lock:
+            part = self._visible.get(key)
+        if part is None:
+            part = self.store.visible_to(*key)
+        with self._lock:
+            part = self._visible.setdefault(key, part)
+            self._visible.move_to_end(key)
+            while len(self._visible) > MOST_PARTS:
+                self._visible.popitem(last=False)
+        return part
 
     def catalog(self) -> Catalog:
         """Return the catalog. Its files are read again every half minute."""
@@ -82,8 +103,8 @@ def get_state(request: Request) -> ServiceState:
 
 
 def get_store(request: Request) -> Store:
-    """Return the open store; each thread has its own connection."""
-    return get_state(request).store
+    """Return the open store with what the user sees; each thread has its own connection."""
+    return get_state(request).store_for(get_user(request))
 
 
 def get_catalog(request: Request) -> Catalog:

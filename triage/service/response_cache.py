@@ -28,8 +28,9 @@ UNCACHED_PATHS = lazy_re(
     r"/static/|/metrics$|/api/v1/(?:tasks|uploads|health|ready|metrics|me|status|tokens|audit|sources)\b|/auth/"
     r"|/sign-in|/tasks?\b|/status\b|/upload\b|.*/(?:raw|context|evidence)\b"
 )
-# These look the same for everybody with the same scopes; a page also shows who is signed in.
+# These look the same for everybody with the same scopes who sees all incidents; a page also shows who is signed in.
 SHARED_PATHS = lazy_re(r"/api/v1/|.*\.json$")
+PERSONAL_PATHS = lazy_re(r"/api/v1/views\b|/(?:views|causes|incidents)\.json$")  # with one's own views and visits
 _RECOMPUTED_HEADERS = frozenset({b"content-length", b"etag", b"date", b"cache-control"})
 _Key = tuple[object, ...]
 
@@ -151,9 +152,11 @@ def _cache_key(scope: Scope) -> _Key | None:
     headers = Headers(scope=scope)
     wants_page = "text/html" in headers.get("accept", "")
     reader: object = user.scopes
-    if not SHARED_PATHS.match(scope["path"]):
-        reader = user.scopes, user.name, read_cookie(headers, "theme")
-    return scope["path"], scope["query_string"], wants_page, reader
+    path, query = scope["path"], scope["query_string"]
+    is_personal = user.sees is not None or PERSONAL_PATHS.match(path) or b"visit" in query
+    if is_personal or not SHARED_PATHS.match(path):
+        reader = user.scopes, user.sees, user.name, read_cookie(headers, "theme")
+    return path, query, wants_page, reader
 
 
 def _make_response(start: Message, body: bytes, generation: int) -> CachedResponse:

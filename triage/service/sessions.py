@@ -32,7 +32,9 @@ class SessionCookies:
     The store only remembers sessions that were signed out early.
     """
 
-    def __init__(self, secret: bytes, hours: float, https: bool) -> None:
+    def __init__(self, secret: bytes, hours: float, https: bool, rules: str = "") -> None:
+        """`rules` is a digest of who sees what: a session ends when that changes."""
+        self._rules = rules
         self._signer = URLSafeTimedSerializer(secret, salt="triage session 1")
         self._https = https
         self.max_age = int(hours * 3600)
@@ -46,10 +48,14 @@ class SessionCookies:
         role: Role | None = None,
         scopes: tuple[str, ...] = (),
         token: int | None = None,
+        groups: tuple[str, ...] = (),
     ) -> None:
-        """Sign somebody in with this response."""
+        """Sign somebody in with this response; `groups` are those that a rule names."""
         granted = sorted(scopes_of(role) if role else set(scopes) & set(SCOPES))
-        value = self._signer.dumps({"name": name[:80], "scopes": granted, "token": token, "id": secrets.token_hex(12)})
+        content = {"name": name[:80], "scopes": granted, "token": token, "id": secrets.token_hex(12)}
+        if self._rules:
+            content |= {"groups": list(groups), "rules": self._rules}
+        value = self._signer.dumps(content)
         assert isinstance(value, str)
         response.set_cookie(
             self.name, value, max_age=self.max_age, path="/", secure=self._https, httponly=True, samesite="lax"
@@ -60,14 +66,18 @@ class SessionCookies:
         response.delete_cookie(self.name, path="/", secure=self._https, httponly=True, samesite="lax")
 
     def read(self, headers: Headers) -> Session | None:
-        """Return the session of a request; None without a cookie, or if it is expired or forged."""
+        """Return the session of a request; None without a cookie, or if it is expired, forged or of other rules."""
         try:
             content: Any = self._signer.loads(read_cookie(headers, self.name) or "", max_age=self.max_age)
             scopes = frozenset(scope for scope in SCOPES if scope in content["scopes"])
             name, token, session_id = str(content["name"]), content["token"], str(content["id"])
+            groups, rules = tuple(map(str, content.get("groups", ()))), content.get("rules", "")
         except (BadSignature, KeyError, TypeError):
             return None
-        return Session(Principal(name, highest_role(scopes), scopes, "session", f"session {name}"), token, session_id)
+        if rules != self._rules:
+            return None
+        user = Principal(name, highest_role(scopes), scopes, "session", f"session {name}", groups)
+        return Session(user, token, session_id)
 
 
 def read_cookie(headers: Headers, name: str) -> str | None:

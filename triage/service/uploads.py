@@ -217,6 +217,7 @@ def queue_source(
     labels: Sequence[str] = (),
 ) -> Task:
     """Queue a task for a job of a configured source. Raises ServiceError."""
+    refuse_part(user)
     job_files.source_path(state.settings.sources, source, job)
     return _queue(state, user, {"place": {"source": source, "job": job}}, name or job or source, labels)
 
@@ -225,6 +226,7 @@ def queue_address(
     state: ServiceState, user: Principal, address: str, name: str | None = None, labels: Sequence[str] = ()
 ) -> Task:
     """Queue a task for a job at an address. Raises ServiceError if the settings do not allow it."""
+    refuse_part(user)
     address = job_files.allowed_address(state.settings, address)
     return _queue(state, user, {"place": {"address": address}}, name or address.rstrip("/").rpartition("/")[2], labels)
 
@@ -232,11 +234,26 @@ def queue_address(
 def _queue(state: ServiceState, user: Principal, payload: Mapping[str, Any], name: str, labels: Sequence[str]) -> Task:
     """Return the task that waits or runs for the same payload, or a new one."""
     check_capacity(state)
-    parse_labels(labels)
+    labels = _visible_labels(user, labels)
     payload = {**payload, "name": redact(" ".join(name.split()))[:200], **({"labels": list(labels)} if labels else {})}
-    tasks = state.store.tasks
+    tasks = state.store_for(user).tasks
     same = tasks.find_same("ingest", payload)
     return same or tasks.add("ingest", payload, actor=user.name, most=state.settings.tasks.attempts)
+
+
+def _visible_labels(user: Principal, labels: Sequence[str]) -> Sequence[str]:
+    """Return the labels of a job that somebody sends; with one that lets them see it, if they see a part."""
+    pairs = parse_labels(labels)
+    if not user.sees or any(value in pairs.get(name, ()) for name, value in user.sees):
+        return labels
+    return [*labels, "=".join(user.sees[0])]
+
+
+def refuse_part(user: Principal) -> None:
+    """Raise ServiceError for somebody who sees a part of the incidents: sources and addresses are those of all."""
+    if user.sees is not None:
+        hint = "send the files of the job instead"
+        raise ServiceError(403, "sources and addresses are for those who see all incidents", hint=hint)
 
 
 def _split_labels(text: str) -> list[str]:

@@ -76,6 +76,11 @@ def delete_view(store: Store, user: Principal, identifier: str) -> SavedView:
     return store.saved_views.delete(identifier, user.name)
 
 
+def list_targets(settings: Settings, user: Principal) -> tuple[str, ...]:
+    """Return the targets that take subscriptions of somebody: none of those who see a part, as posts are for all."""
+    return allowed_targets(settings.routing) if user.sees is None else ()
+
+
 def subscribe(
     store: Store,
     settings: Settings,
@@ -87,7 +92,10 @@ def subscribe(
     filter_: Mapping[str, str] | None = None,
 ) -> Subscription:
     """Subscribe a target to a cause, a saved view or a filter. Raises OptionError."""
-    targets = allowed_targets(settings.routing)
+    if user.sees is not None:
+        hint = "ask somebody who sees all incidents to subscribe"
+        raise ServiceError(403, "a subscription posts the failures of everybody", hint=hint)
+    targets = list_targets(settings, user)
     if to not in targets:
         hint = f"one of: {', '.join(targets)}" if targets else "the settings need a route or routing.subscriptions"
         raise OptionError(f"{to!r} takes no subscriptions", hint=hint)

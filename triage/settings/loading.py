@@ -30,6 +30,7 @@ from triage.settings.sections import (
     Source,
     StoreSettings,
     TaskSettings,
+    VisibilitySettings,
     WebSettings,
 )
 from triage.store.location import OFF
@@ -48,6 +49,7 @@ class Settings(BaseModel):
     web: WebSettings = Field(default_factory=WebSettings)
     tasks: TaskSettings = Field(default_factory=TaskSettings)
     retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    visibility: VisibilitySettings = Field(default_factory=VisibilitySettings)
     remote: RemoteSettings = Field(default_factory=RemoteSettings)
     routing: RoutingSettings = Field(default_factory=RoutingSettings)
     slack: SlackSettings = Field(default_factory=SlackSettings)

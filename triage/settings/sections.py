@@ -167,6 +167,31 @@ class RetentionSettings(Section):
     )
 
 
+FACT = r"^(?:\*|[A-Za-z][A-Za-z0-9_.-]*=.+)$"
+Facts = tuple[Annotated[str, Field(pattern=FACT)], ...]
+
+
+class VisibilitySettings(Section):
+    """`[visibility]`: who sees which incidents, by facts of their jobs (NAME=VALUE, as team=vision; *: all incidents).
+
+    A person sees what any of their rules allows. Without this section, everybody sees all incidents.
+    """
+
+    model_config = SettingsConfigDict(env_prefix="TRIAGE_VISIBILITY_")
+
+    users: dict[str, Facts] = Field(
+        default_factory=dict, description="what people from OpenID Connect or a proxy see, by name"
+    )
+    groups: dict[str, Facts] = Field(default_factory=dict, description="what the members of a group see")
+    tokens: dict[str, Facts] = Field(default_factory=dict, description="what a token sees, by its name")
+    roles: dict[Role, Facts] = Field(default={"admin": ("*",)}, description="what everybody with a role sees")
+    others: Facts = Field(default=(), description="what those see for whom there is no rule; nothing by default")
+
+    def has_rules(self) -> bool:
+        """Return whether anybody sees only a part of the incidents."""
+        return self != VisibilitySettings.model_construct()
+
+
 class Source(BaseModel):
     """`[sources.NAME]`: a server directory from which clients ingest jobs by name, never by path.
 

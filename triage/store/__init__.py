@@ -12,6 +12,7 @@ Everything is redacted before it is stored.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,15 @@ class Store:
                 hint="name a store with --store, or unset the variable",
             )
         return cls(open_connections(location, create=create, read_only=read_only), engine)
+
+    def visible_to(self, facts: Sequence[tuple[str, str]], reader: str) -> Store:
+        """Return the store as somebody sees it who may only read incidents whose job has one of some facts.
+
+        `reader` is the name of that person. It uses the connections of this store.
+        """
+        from triage.store.visibility import VisibleConnections
+
+        return Store(VisibleConnections(self.connections, facts, reader), self.clusters.engine)
 
     def __enter__(self) -> Store:
         return self

@@ -77,7 +77,11 @@ class TextSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents."""
+    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents.
+
+    `schema` is the name of the tables' schema. `among` is empty, or for a reader of a part a condition that a number of
+    an incident, in place of {}, is visible.
+    """
 
     name: str
     like: str  # compares without regard to case
@@ -86,6 +90,8 @@ class Dialect:
     whole: str  # the whole number below a positive number
     defer_references: str  # rows may refer to later ones of the same transaction
     text: TextSearch
+    schema: str
+    among: str = ""
 
 
 class Connections(Protocol):

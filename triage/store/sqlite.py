@@ -32,6 +32,7 @@ DIALECT = Dialect(
     whole="CAST({} AS INTEGER)",
     defer_references="PRAGMA defer_foreign_keys = ON",
     text=SqliteText(),
+    schema="'main'",
 )
 
 

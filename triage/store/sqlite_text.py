@@ -36,10 +36,11 @@ class SqliteText:
         query = fts_query(text, any_word=any_word, last_is_open=last_is_open)
         if query is None:
             return None
+        among = connections.dialect.among.format("rowid")
         return connections.read(
             f"""
             WITH newest AS (
-                SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :query ORDER BY rowid DESC LIMIT {RANKED}
+                SELECT rowid, rank FROM page_fts WHERE page_fts MATCH :query {among} ORDER BY rowid DESC LIMIT {RANKED}
             ),
             best AS (SELECT rowid, rank FROM newest ORDER BY rank, rowid DESC LIMIT :limit)
             SELECT {columns}, snippet(page_fts, 2, char(2), char(3), '…', 16) AS snippet

@@ -79,7 +79,7 @@ class Tasks:
     def list_tasks(self, *, state: str | None = None, limit: int = 50, before: float | None = None) -> list[Task]:
         """Return the tasks, the newest first."""
         rows = self._db.read(
-            "SELECT * FROM task WHERE (:state IS NULL OR state = :state) AND created_at < :before "
+            "SELECT * FROM task WHERE (CAST(:state AS TEXT) IS NULL OR state = :state) AND created_at < :before "
             "ORDER BY created_at DESC, id LIMIT :limit",
             {"state": state, "before": before if before is not None else 1e18, "limit": limit},
         )

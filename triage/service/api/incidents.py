@@ -6,14 +6,15 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from triage.base.errors import OptionError
-from triage.render import incidents as rendered, json as json_report, render
+from triage.base.errors import NotFoundError, OptionError
+from triage.render import incidents as rendered, job_comparison, json as json_report, render
 from triage.service import incident_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, attachment
 from triage.service.dependencies import Admin, CatalogDep, SettingsDep, StateDep, StoreDep, Submitter, Viewer
 from triage.service.incident_files import bundle_response, delete_for_good
 from triage.service.incident_queries import incident_filter
+from triage.store.healthy_jobs import compare_stored
 from triage.store.search import Filter
 
 router = APIRouter(prefix="/incidents", tags=["incidents"])
@@ -125,6 +126,23 @@ def get_similar(
     """List incidents with the same cause; those on the same host or with feedback come first."""
     incident_id = store.incidents.get(incident).incident.id
     return JsonResponse(rendered.similar_as_dict(incident_id, store.search.find_similar(incident, limit=limit)))
+
+
+@router.get("/{incident}/compare", response_model=schemas.Document)
+def compare_incident(
+    incident: IncidentId,
+    store: StoreDep,
+    _: Viewer,
+    healthy: Annotated[
+        str | None, Query(max_length=100, description="an incident; default: the last healthy job of the same kind")
+    ] = None,
+) -> JsonResponse:
+    """Compare a failed job with a healthy one: settings, versions, facts, size, pace, losses. 404 without one."""
+    pair = compare_stored(store, incident, healthy or None)
+    if pair.healthy is None or pair.comparison is None:
+        hint = "give one as `healthy`, or ingest a job that ended well with the same model, project or user"
+        raise NotFoundError(f"no healthy job to compare {pair.failed.id} with is stored", hint=hint)
+    return JsonResponse(job_comparison.as_dict(pair.failed, pair.healthy, pair.common_facts, pair.comparison))
 
 
 @router.get("/{incident}/evidence", response_model=schemas.EvidenceList)

@@ -16,6 +16,7 @@ from triage.service.uploads import (
     queue_files,
     queue_source,
     receive_form,
+    refuse_part,
     upload_progress,
 )
 from triage.store.tasks import Task
@@ -115,9 +116,9 @@ def start(body: requests.IngestIn, state: StateDep, user: Submitter) -> JsonResp
 
 
 @router.get("/sources", response_model=schemas.SourceList)
-def list_sources(state: StateDep, _: Viewer) -> JsonResponse:
-    """List the sources that `POST /ingest` accepts."""
-    sources = sorted(state.settings.sources.items())
+def list_sources(state: StateDep, user: Viewer) -> JsonResponse:
+    """List the sources that `POST /ingest` accepts; none for somebody who sees a part of the incidents."""
+    sources = sorted(state.settings.sources.items()) if user.sees is None else []
     return JsonResponse({"sources": [{"name": name, "one": source.one} for name, source in sources]})
 
 
@@ -132,6 +133,7 @@ def alertmanager(
 
     A job that already waits or runs is not started twice.
     """
+    refuse_part(user)
     settings = state.settings.sources.get(source)
     if settings is None:
         raise ServiceError(404, "no source with this name is configured", hint="GET /api/v1/sources lists them")

@@ -316,7 +316,14 @@ _EXAMPLES: dict[str, Any] = {
         "store_bytes": 1048576,
         "store_condition": "writable",
     },
-    "Me": {"name": "ci", "role": "submitter", "scopes": ["ingest", "read"], "how": "token", "last_visit": None},
+    "Me": {
+        "name": "ci",
+        "role": "submitter",
+        "scopes": ["ingest", "read"],
+        "how": "token",
+        "last_visit": None,
+        "sees": ["team=vision"],
+    },
     "LimitsOut": {
         "upload_bytes": 2147483648,
         "upload_files": 100,

@@ -63,7 +63,8 @@ def me(user: Viewer, store: StoreDep) -> JsonResponse:
     """Return who is signed in, and what they may do."""
     visit = store.visits.last(user.name) if view_queries.is_remembered(user) else None
     values = {"name": user.name, "role": user.role, "scopes": sorted(user.scopes), "how": user.sign_in_method}
-    return JsonResponse({**values, "last_visit": iso(visit)})
+    sees = None if user.sees is None else ["=".join(fact) for fact in user.sees]
+    return JsonResponse({**values, "last_visit": iso(visit), "sees": sees})
 
 
 @router.get("/limits", response_model=schemas.LimitsOut)

@@ -350,13 +350,17 @@ class Status(BaseModel):
 
 
 class Me(BaseModel):
-    """Who is signed in. `last_visit`: when their visit of the list of causes before this one ended."""
+    """Who is signed in. `last_visit`: when their visit of the list of causes before this one ended.
+
+    `sees`: the facts of the jobs whose incidents they see; null: all incidents.
+    """
 
     name: str
     role: Literal["viewer", "submitter", "curator", "admin"]
     scopes: list[str]
     how: str
     last_visit: str | None
+    sees: list[str] | None
 
 
 class LimitsOut(BaseModel):

@@ -6,7 +6,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from triage.bots.subscribed import allowed_targets
 from triage.service import view_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse
@@ -38,10 +37,10 @@ def delete_view(view: ViewId, store: StoreDep, user: Viewer) -> JsonResponse:
 
 
 @router.get("/subscriptions", response_model=schemas.SubscriptionList)
-def list_subscriptions(store: StoreDep, settings: SettingsDep, _: Viewer) -> JsonResponse:
+def list_subscriptions(store: StoreDep, settings: SettingsDep, user: Viewer) -> JsonResponse:
     """List the subscriptions, and the targets that take some."""
     rows = [view_queries.subscription_as_dict(item) for item in store.subscriptions.list_subscriptions()]
-    return JsonResponse({"targets": list(allowed_targets(settings.routing)), "subscriptions": rows})
+    return JsonResponse({"targets": list(view_queries.list_targets(settings, user)), "subscriptions": rows})
 
 
 @router.post("/subscriptions", response_model=schemas.SubscriptionRow, status_code=201)

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request, Response
 from triage.service.pages import (
     causes,
     clusters,
+    comparison,
     hosts,
     incident,
     incidents,
@@ -25,6 +26,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     causes.router,
     incidents.router,
     incident.router,
+    comparison.router,
     clusters.router,
     hosts.router,
     upload.router,

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from triage.base.errors import OptionError
-from triage.bots.subscribed import allowed_targets
 from triage.model.store import AuditEntry, Cause, Incident
 from triage.service import view_queries
 from triage.service.api.causes import FilterDep, OrderQuery, change_work
@@ -100,7 +99,7 @@ def show_cause(
     cause: str,
     store: StoreDep,
     settings: SettingsDep,
-    _: Viewer,
+    user: Viewer,
     after: Annotated[str | None, Query(max_length=100)] = None,
 ) -> Response:
     """Show one cause: how often, when and where it ended jobs, and its incidents."""
@@ -119,7 +118,7 @@ def show_cause(
             for item in store.subscriptions.list_subscriptions()
             if item.cause == summary.id
         ),
-        allowed_targets(settings.routing),
+        view_queries.list_targets(settings, user),
     )
     return render_page(request, "cause.html", view)
 

@@ -29,6 +29,7 @@ from triage.model.store import Cause
 from triage.render import causes, clusters, incidents, json, phrases
 from triage.render.sanitize import sanitize
 from triage.render.table import day, iso
+from triage.service.access import Facts, Principal
 from triage.service.api.responses import JsonResponse
 from triage.service.dependencies import ServiceState, get_state, get_user
 from triage.service.store_condition import NOTICES as NOTICES_OF_STORE
@@ -79,7 +80,7 @@ OMITTED_FIELDS = frozenset({"pictures", "detail", "inherits_time", "rank_basis"}
 JSON_NAMES = {"feedback_notes": "said", "diagnosed": "said"}
 FRESHNESS_SECONDS = 5.0
 _freshness_lock = threading.Lock()
-_freshness_cache: dict[str, tuple[float, Freshness]] = {}
+_freshness_cache: dict[tuple[str, Facts | None], tuple[float, Freshness]] = {}
 
 
 def render_page(request: Request, template: str, view: Any, *, status: int = 200) -> Response:
@@ -163,15 +164,16 @@ class Freshness:
     signatures: int
 
 
-def _freshness(state: ServiceState) -> Freshness:
+def _freshness(state: ServiceState, user: Principal | None) -> Freshness:
     """Return what the foot shows, from the store at most every few seconds."""
-    key, now = str(state.store.connections.location), time.monotonic()
+    store, now = state.store_for(user), time.monotonic()
+    key = str(store.connections.location), user.sees if user is not None else None
     with _freshness_lock:
         cached = _freshness_cache.get(key)
     if cached is not None and now - cached[0] < FRESHNESS_SECONDS:
         return cached[1]
     try:
-        ingested_at, count = state.store.search.get_latest()
+        ingested_at, count = store.search.get_latest()
     except StoreError:  # the page says more about it; its foot may be old
         return cached[1] if cached is not None else Freshness(0.0, 0, "", 0)
     catalog = state.catalog()
@@ -192,7 +194,7 @@ def _common_variables(request: Request) -> dict[str, Any]:
         "navigation": NAVIGATION,
         "theme": theme if theme in THEMES else "",
         "notice": NOTICES.get(query.get(NOTICE_PARAMETER, ""), ""),
-        "fresh": _freshness(get_state(request)),
+        "fresh": _freshness(get_state(request), get_user(request)),
         "store_notice": NOTICES_OF_STORE[get_state(request).condition.get()],
         "version": triage.__version__,
         "json_address": quote(request.url.path) + ".json" + (f"?{urlencode(pairs)}" if pairs else ""),

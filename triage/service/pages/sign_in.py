@@ -110,13 +110,13 @@ async def from_issuer(request: Request) -> Response:
     if not name:
         hint = "request the scope email or profile in web.oidc_scopes"
         raise ServiceError(401, "the OpenID Connect issuer does not name the user", hint=hint)
-    groups = claims.get(state.settings.web.oidc_groups_claim) or []
-    role = role_of_groups(
-        state.settings.web, [str(item) for item in (groups if isinstance(groups, list) else [groups])]
-    )
+    claim = claims.get(state.settings.web.oidc_groups_claim) or []
+    groups = tuple(str(item) for item in (claim if isinstance(claim, list) else [claim]))
+    role = role_of_groups(state.settings.web, groups)
+    with_rules = tuple(group for group in groups if group in state.settings.visibility.groups)
     response = RedirectResponse(local_path(str(request.session.pop("next", "/"))), 303)
     request.session.clear()
-    await run_in_threadpool(state.session_cookies.open, response, name, role=role)
+    await run_in_threadpool(state.session_cookies.open, response, name, role=role, groups=with_rules)
     write_event("signed in", name=name, by="oidc", role=role)
     return response
 

@@ -47,9 +47,10 @@ class TaskView:
 
 
 @page_and_json(router, "/upload")
-def show_form(request: Request, store: StoreDep, settings: SettingsDep, _: Viewer) -> Response:
+def show_form(request: Request, store: StoreDep, settings: SettingsDep, user: Viewer) -> Response:
     """Show the upload form and the last tasks."""
-    sources = tuple({"name": name, "one": source.one} for name, source in sorted(settings.sources.items()))
+    listed = sorted(settings.sources.items()) if user.sees is None else []
+    sources = tuple({"name": name, "one": source.one} for name, source in listed)
     tasks = tuple(task_as_dict(task) for task in store.tasks.list_tasks(limit=10))
     limits = settings.tasks
     return render_page(request, "upload.html", UploadView(limits.upload_bytes, limits.upload_files, sources, tasks))

@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Form, Request
 from starlette.responses import Response
 
-from triage.bots.subscribed import allowed_targets
 from triage.service import view_queries
 from triage.service.dependencies import SettingsDep, StoreDep, Submitter, Viewer
 from triage.service.pages.rendering import local_path, page_and_json, redirect_with_notice, render_page
@@ -33,7 +32,7 @@ def show_views(request: Request, store: StoreDep, settings: SettingsDep, user: V
     view = ViewsView(
         tuple(view_queries.view_as_dict(item) for item in views),
         tuple(view_queries.subscription_as_dict(item) for item in store.subscriptions.list_subscriptions()),
-        allowed_targets(settings.routing),
+        view_queries.list_targets(settings, user),
     )
     return render_page(request, "views.html", view)
 

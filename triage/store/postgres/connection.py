@@ -44,6 +44,7 @@ DIALECT = Dialect(
     whole="CAST(trunc({}) AS BIGINT)",
     defer_references="SET CONSTRAINTS ALL DEFERRED",
     text=PostgresText(),
+    schema="current_schema()",
 )
 _OPTIONS = (
     f"SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'; "
