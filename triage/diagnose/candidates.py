@@ -108,8 +108,28 @@ class Candidate:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that it is about: those that it blames, else those that show it."""
-        return self.suspects if self.suspects is not None else self.observed_ranks
+        """The ranks that it is about: those that it blames, else those that show it themselves."""
+        if self.suspects is not None:
+            return self.suspects
+        return tuple(sorted({fact.origin.rank for fact in self.own_facts if fact.origin.rank is not None}))
+
+    @cached_property
+    def own_facts(self) -> list[Evidence]:
+        """Its facts without those that only confirm what the kernel of another machine states."""
+        machines = {short_host(host) for host in self._machines}
+        return [
+            fact
+            for fact in self.facts
+            if not machines
+            or fact.kind == "kernel"
+            or not (hosts := self.rank_hosts.get(fact.origin.rank if fact.origin.rank is not None else -1, ()))
+            or not machines.isdisjoint(map(short_host, hosts))
+        ]
+
+    @cached_property
+    def _machines(self) -> frozenset[str]:
+        """The hosts whose kernels state it."""
+        return frozenset(fact.origin.host for fact in self.facts if fact.kind == "kernel" and fact.origin.host)
 
     @cached_property
     def process_groups(self) -> frozenset[str]:
@@ -138,7 +158,7 @@ class Candidate:
         if self.suspects == ():
             return ()
         blamed = {host for rank in self.suspects or () for host in self.rank_hosts.get(rank, ())}
-        machines = {fact.origin.host for fact in self.facts if fact.kind == "kernel" and fact.origin.host}
+        machines = self._machines
         if machines and (not blamed or blamed & {short_host(host) for host in machines}):
             return tuple(sorted(machines))
         if blamed:

@@ -80,7 +80,7 @@ def _build_finding(candidate: Candidate, result: ReasoningResult, shown_sources:
     """
     signature = candidate.signature
     is_root = candidate is result.verdict.root
-    evidence = tuple(_representatives(candidate.facts, set() if is_root else shown_sources))
+    evidence = tuple(_representatives(candidate.own_facts, set() if is_root else shown_sources))
     if is_root and len(evidence) == 1:
         evidence = with_surroundings(evidence[0], result.facts)
     shown_sources.update(fact.source for fact in evidence)

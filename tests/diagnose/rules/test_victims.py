@@ -59,7 +59,8 @@ def test_ranks_of_other_machines_only_confirm_a_cause_of_a_machine() -> None:
     """Those that show its direct effect there count, where a signature needs a line of a rank as well."""
     confirming = [fact("lost its peer", rank, source=f"{rank}.log", host=f"n{1 + rank // 2}") for rank in (0, 1, 2)]
     assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming), effect_on(1, 2)) == (1,)
-    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming), effect_on(2)) == (0, 1, 2)
+    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming), effect_on(2)) == (0, 1)
+    assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming[2:]), effect_on(2)) == ()
     assert ranks_of(machine_fault(kernel("Link DOWN"), *confirming[:2]), effect_on(1)) == (0, 1)
 
 
