@@ -7,6 +7,7 @@ import pytest
 
 import triage.pipeline
 from triage.cli import main
+from triage.model import Audit
 from triage.render import json
 
 from .factories import diagnosis
@@ -35,9 +36,10 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> FakePipeline:
-    """Replace `triage.pipeline.ingest` by a fake."""
+    """Replace the functions of `triage.pipeline` that diagnose by a fake."""
     pipeline = FakePipeline()
     monkeypatch.setattr(triage.pipeline, "ingest", pipeline)
+    monkeypatch.setattr(triage.pipeline, "ingest_with_audit", lambda *values: (pipeline(*values), Audit()))
     return pipeline
 
 

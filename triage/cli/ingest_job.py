@@ -81,12 +81,14 @@ def diagnose(
     from triage import pipeline
 
     with progress.progress_bar(quiet) as callback:
+        if not notify and (no_store or not has_store(store)):
+            return pipeline.ingest(paths, options, callback), None
         diagnosis, audit = pipeline.ingest_with_audit(paths, options, callback)
     if notify:
         from triage.cli.notify import store_and_notify
 
         return store_and_notify(diagnosis, store, no_store, audit), None
-    return (diagnosis, None) if no_store else store_and_compare(diagnosis, store, audit)
+    return store_and_compare(diagnosis, store, audit)
 
 
 def write_report(
@@ -160,6 +162,13 @@ def store_and_compare(
     except StoreError as error:
         warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
         return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning)), None
+
+
+def has_store(store: str | None) -> bool:
+    """Return whether there is a store to write to; a malformed one is said when it is opened."""
+    from triage.store.location import store_location
+
+    return store_location(store) is not None
 
 
 def save_environment(store: Store, incident: str, audit: Audit) -> None:
