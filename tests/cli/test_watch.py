@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from triage.store import Store
+from triage.store.search import Filter
+
 ROOT = Path(__file__).resolve().parents[2]
 JOB = ROOT / "samples" / "jobs" / "exception_one_rank_tee" / "job"
 
@@ -65,8 +68,25 @@ def test_text_is_for_people(tmp_path: Path) -> None:
     assert place.strip().startswith(f"{job}/console.log:")
 
 
+def test_labels_are_facts_of_the_watched_job(tmp_path: Path) -> None:
+    """The diagnosis of a failure, reported and stored, has the labels as facts."""
+    job, store = tmp_path / "job", tmp_path / "triage.db"
+    job.mkdir()
+    write(job)
+    labels = ("--label", "team=vision", "--label", "team=cv", "--store", str(store))
+    done, errors = start(job, tmp_path, "--format", "json", "--stop-after", "2s", *labels).communicate(timeout=60)
+    assert errors == ""
+    assert json.loads(done.splitlines()[0])["diagnosis"]["job"]["facts"]["team"] == ["vision", "cv"]
+    with Store.open(store) as opened:
+        assert opened.search.count_incidents(Filter(facts=(("team", "cv"),))) == 1
+
+
 @pytest.mark.parametrize(
-    "wrong", [("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-"), ("--idle", "x")]
+    "wrong",
+    [
+        *(("--stop-after", "soon"), ("--poll", "x"), ("--exec", "'"), ("--stall-least", "-"), ("--idle", "x")),
+        ("--label", "team"),
+    ],
 )
 def test_wrong_options_are_refused(tmp_path: Path, wrong: tuple[str, str]) -> None:
     """The exit status is 2, without a traceback."""

@@ -72,6 +72,7 @@ def watch(
     store: options.StoreFile = None,
     no_store: NoStore = False,
     notify: options.Notify = False,
+    label: options.Labels = None,
     quiet: options.Quiet = False,
 ) -> None:
     """Follow the logs of a running job; report failures, silent ranks and stalls.
@@ -91,6 +92,7 @@ def watch(
     Exit status: 0 ended by Ctrl-C, SIGTERM or --stop-after; 2 unusable input or options.
     """
     from triage.base.options import Options
+    from triage.evidence.job_facts import parse_labels
     from triage.watch import state_file
     from triage.watch.follow import Follower
     from triage.watch.hook import Hook
@@ -101,7 +103,8 @@ def watch(
     max_idle = options.parse_duration(stop_after, "--stop-after")
     idle_after = min(options.parse_duration(idle, "--idle") or 0.0, max_idle or math.inf)
     limits = Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0)
-    follower = Follower(_check_paths(paths, quiet), Options(catalogs=tuple(catalog or ()), reuse=not exact))
+    chosen = Options(catalogs=tuple(catalog or ()), reuse=not exact, labels=parse_labels(label or ()))
+    follower = Follower(_check_paths(paths, quiet), chosen)
     watched = Watch(follower, PaceMonitor(limits, poll=2 * interval), idle_after=idle_after)
     state_path = None if no_state else state or state_file.default_path(paths)
     _explain_first_run(state_path, quiet)
