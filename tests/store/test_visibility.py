@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,70 @@ def test_lists_and_counts_have_the_visible_incidents_only(store: Store, ids: dic
     assert part.host_history("node-vision").incidents == 2
     assert maintenance.summarize(part.connections)["incident"] == 2
     assert store.search.count_incidents() == 6
+
+
+def test_each_table_has_rows_of_visible_incidents_only(store: Store, ids: dict[str, str]) -> None:
+    """Read as a whole, no table of the part has a row of a hidden incident, another person or the service itself."""
+    for name in ("llm-oom", "vision-oom"):
+        changed = of_team(known_diagnosis(name, "nccl.timeout"), name.partition("-")[0], "node-x")
+        store.incidents.add(changed, now=NOW + 50)
+    with store.connections.write() as db:
+        for name in ("llm-oom", "vision-oom"):
+            store.service_data.save_document(db, ids[name], "environment", {"agreed": {}})
+            store.service_data.save_origin(db, ids[name], "lea", {"source": name}, NOW)
+            db.execute("INSERT INTO warning SELECT num, 9, 'cut', 'a', 'b' FROM incident WHERE id = ?", (ids[name],))
+            db.execute("INSERT INTO redacted SELECT num, 'token', 1 FROM incident WHERE id = ?", (ids[name],))
+        keys = sorted(row[0] for row in db.execute("SELECT key FROM cluster_key").fetchall())
+        db.execute("INSERT INTO apart VALUES (?, ?, 'because of llm', 1.0)", (keys[0], keys[-1]))
+    store.outbox.put("slack", "llm", "once", {}, now=NOW)
+    store.tokens.create("lea", ["read"], actor="lea", now=NOW)
+    store.service_data.save_upload("0" * 64, 1, now=NOW)
+    store.service_data.get_secret("cookies")
+    store.subscriptions.add("webhook:llm", actor="lea", cause=OOM, now=NOW)
+    for person in ("lea", "mira"):
+        store.visits.record(person, now=NOW)
+    part = store.visible_to(VISION, "mira").connections
+    visible = {row["num"] for row in part.read("SELECT num FROM incident")}
+    assert len(visible) == 2
+    filled = set()
+    for table in PARTS:
+        rows = [dict(row) for row in part.read(f"SELECT * FROM {table}")]
+        numbers = {row.get("incident", row.get("num")) for row in rows} & {int(row["num"]) for row in _numbers(store)}
+        assert numbers <= visible, table
+        assert not any("llm" in str(value) or value == "lea" for row in rows for value in _texts(table, row)), table
+        filled |= {table} if store.connections.read(f"SELECT 1 FROM {table} LIMIT 1") else set()
+    closed = {"outbox", "token", "upload", "secret", "subscription", "apart"}
+    assert filled >= closed | {
+        "report",
+        "page",
+        "history",
+        "attempt",
+        "finding",
+        "origin",
+        "document",
+        "visit",
+        "warning",
+        "redacted",
+    }
+    assert all(part.read(f"SELECT * FROM {table}") == [] for table in closed)
+
+
+def _numbers(store: Store) -> list[Any]:
+    return store.connections.read("SELECT num FROM incident")
+
+
+def _texts(table: str, row: dict[str, Any]) -> list[object]:
+    """Return the values of a row that a page may show; who sent a visible job is one of them only in its origin."""
+    return [value for name, value in row.items() if (table, name) != ("origin", "actor")]
+
+
+def test_feedback_is_counted_for_the_visible_incidents(store: Store, ids: dict[str, str]) -> None:
+    """Counts and lists of feedback have that on visible incidents alone."""
+    for name in ("llm-oom", "vision-oom", "nobody"):
+        store.feedback.add(ids[name], "wrong", actor="lea", because=f"says {name}")
+    part = store.visible_to(VISION, "mira")
+    assert part.feedback.counts() == [(OOM, 0, 1)]
+    assert [item.because for item in part.feedback.list_feedback()] == ["says vision-oom"]
 
 
 def test_a_hidden_incident_does_not_exist(store: Store, ids: dict[str, str]) -> None:
