@@ -17,6 +17,7 @@ from triage.cli import options, progress, streams
 if TYPE_CHECKING:
     import threading
 
+    from triage.base.options import Options
     from triage.cli.notify import WatchNotifier
     from triage.model.watch import Episode, WatchEvent
     from triage.watch.follow import Follower
@@ -91,8 +92,6 @@ def watch(
 
     Exit status: 0 ended by Ctrl-C, SIGTERM or --stop-after; 2 unusable input or options.
     """
-    from triage.base.options import Options
-    from triage.evidence.job_facts import parse_labels
     from triage.watch import state_file
     from triage.watch.follow import Follower
     from triage.watch.hook import Hook
@@ -103,8 +102,7 @@ def watch(
     max_idle = options.parse_duration(stop_after, "--stop-after")
     idle_after = min(options.parse_duration(idle, "--idle") or 0.0, max_idle or math.inf)
     limits = Limits(stall, options.parse_duration(stall_least, "--stall-least") or 0.0)
-    chosen = Options(catalogs=tuple(catalog or ()), reuse=not exact, labels=parse_labels(label or ()))
-    follower = Follower(_check_paths(paths, quiet), chosen)
+    follower = Follower(_check_paths(paths, quiet), _options(catalog, exact, label))
     watched = Watch(follower, PaceMonitor(limits, poll=2 * interval), idle_after=idle_after)
     state_path = None if no_state else state or state_file.default_path(paths)
     _explain_first_run(state_path, quiet)
@@ -118,6 +116,13 @@ def watch(
             reporter.notifier = stack.enter_context(watch_notifier(paths, store, no_store))
         _follow(watched, reporter, stop, interval, max_idle, quiet)
         reporter.finish(store, no_store)
+
+
+def _options(catalog: Sequence[Path] | None, exact: bool, labels: Sequence[str] | None) -> Options:
+    from triage.base.options import Options
+    from triage.evidence.job_facts import parse_labels
+
+    return Options(catalogs=tuple(catalog or ()), reuse=not exact, labels=parse_labels(labels or ()))
 
 
 def _restore(watched: Watch, follower: Follower, state_path: Path | None) -> None:
