@@ -54,15 +54,40 @@ def test_line_of_the_program_may_wait_for_the_device() -> None:
     [
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER), "divergent-call", (3,)),
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER), "hung", ()),
-        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_RECV), "hung", ()),
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, ON_DEVICE), "hung", ()),
     ],
 )
 def test_other_call_blames_only_by_majority(stacks: tuple[tuple[str, ...], ...], rule: str, ranks: tuple[int]) -> None:
-    """Of ranks that all wait, few in another collective are named, not for certain; never those in a call for two."""
+    """Of ranks that all wait, few in another collective are named, not for certain."""
     result = first(*stacks)
     assert (result.rule, result.ranks) == (rule, ranks)
     assert "process groups" in result.uncertainty if ranks else "no rank at fault" in result.text
+
+
+@pytest.mark.parametrize(
+    ("stacks", "ranks"),
+    [
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_RECV), (3,)),
+        ((IN_ALL_REDUCE, IN_RECV), (1,)),
+        ((IN_ALL_REDUCE, IN_RECV, IN_RECV), None),  # more in the transfers than elsewhere
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, call("send", 41), IN_RECV), None),  # they may be a pair
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_RECV), None),  # the others may wait for each other
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_SHARD, IN_RECV), None),  # rank 2 may be the peer
+    ],
+)
+def test_half_of_a_transfer_is_blamed_where_all_others_are_in_one_call(
+    stacks: tuple[tuple[str, ...], ...], ranks: tuple[int, ...] | None
+) -> None:
+    """Then nobody can be in the other half; which end left it out is not certain."""
+    inferences = [one for one in compare(ranked(*stacks)).inferences if one.rule == "p2p-mismatch"]
+    assert [one.ranks for one in inferences] == ([ranks] if ranks else [])
+    assert all("do not name the peer" in one.uncertainty for one in inferences)
+
+
+def test_a_rank_without_a_stack_may_be_the_peer() -> None:
+    """Then the half of a transfer blames nobody."""
+    dumps = [each for each in ranked(*[IN_ALL_REDUCE] * 3, IN_RECV) if each.rank != 1]
+    assert [one.rule for one in compare(dumps).inferences if one.rule == "p2p-mismatch"] == []
 
 
 def test_rank_in_a_call_that_others_may_have_passed_is_not_named() -> None:
