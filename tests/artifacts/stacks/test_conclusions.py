@@ -151,6 +151,16 @@ def test_three_processes_in_one_file_of_faulthandler(tmp_path: Path) -> None:
     ) in why
 
 
+def test_half_of_a_transfer_without_a_rank_is_no_clean_job(tmp_path: Path) -> None:
+    """Three processes in one file: the kind is known, and no file shows the rank of the one that receives."""
+    stacks = (IN_ALL_REDUCE, IN_RECV, IN_ALL_REDUCE)
+    (tmp_path / "stacks.txt").write_text("\n".join(dump_text(*stack, pid=800 + n) for n, stack in enumerate(stacks)))
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.collective-order-mismatch", ())
+    assert "pid 801 is in recv" in " ".join(root.why)
+
+
 def test_headings_of_a_file_with_three_ranks(tmp_path: Path) -> None:
     """Recorded dumps of py-spy below headings in one file belong to the ranks of the headings."""
     verdict, signature, ranks, _ = diagnose(tmp_path, "py_spy_three_ranks.txt")
