@@ -54,15 +54,40 @@ def test_line_of_the_program_may_wait_for_the_device() -> None:
     [
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER), "divergent-call", (3,)),
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER), "hung", ()),
-        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_RECV), "hung", ()),
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, ON_DEVICE), "hung", ()),
     ],
 )
 def test_other_call_blames_only_by_majority(stacks: tuple[tuple[str, ...], ...], rule: str, ranks: tuple[int]) -> None:
-    """Of ranks that all wait, few in another collective are named, not for certain; never those in a call for two."""
+    """Of ranks that all wait, few in another collective are named, not for certain."""
     result = first(*stacks)
     assert (result.rule, result.ranks) == (rule, ranks)
     assert "process groups" in result.uncertainty if ranks else "no rank at fault" in result.text
+
+
+@pytest.mark.parametrize(
+    ("stacks", "ranks"),
+    [
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_RECV), (3,)),
+        ((IN_ALL_REDUCE, IN_RECV), (1,)),
+        ((IN_ALL_REDUCE, IN_RECV, IN_RECV), None),  # more in the transfers than elsewhere
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, call("send", 41), IN_RECV), None),  # they may be a pair
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_RECV), None),  # the others may wait for each other
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_SHARD, IN_RECV), None),  # rank 2 may be the peer
+    ],
+)
+def test_half_of_a_transfer_is_blamed_where_all_others_are_in_one_call(
+    stacks: tuple[tuple[str, ...], ...], ranks: tuple[int, ...] | None
+) -> None:
+    """Then nobody can be in the other half; which end left it out is not certain."""
+    inferences = [one for one in compare(ranked(*stacks)).inferences if one.rule == "p2p-mismatch"]
+    assert [one.ranks for one in inferences] == ([ranks] if ranks else [])
+    assert all("do not name the peer" in one.uncertainty for one in inferences)
+
+
+def test_a_rank_without_a_stack_may_be_the_peer() -> None:
+    """Then the half of a transfer blames nobody."""
+    dumps = [each for each in ranked(*[IN_ALL_REDUCE] * 3, IN_RECV) if each.rank != 1]
+    assert [one.rule for one in compare(dumps).inferences if one.rule == "p2p-mismatch"] == []
 
 
 def test_rank_in_a_call_that_others_may_have_passed_is_not_named() -> None:
@@ -124,6 +149,16 @@ def test_three_processes_in_one_file_of_faulthandler(tmp_path: Path) -> None:
         "The process of thread 0x7f93ab3f8b80 is in download_shard at train.py:8, "
         "while 2 processes are in all_reduce at train.py:10"
     ) in why
+
+
+def test_half_of_a_transfer_without_a_rank_is_no_clean_job(tmp_path: Path) -> None:
+    """Three processes in one file: the kind is known, and no file shows the rank of the one that receives."""
+    stacks = (IN_ALL_REDUCE, IN_RECV, IN_ALL_REDUCE)
+    (tmp_path / "stacks.txt").write_text("\n".join(dump_text(*stack, pid=800 + n) for n, stack in enumerate(stacks)))
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.collective-order-mismatch", ())
+    assert "pid 801 is in recv" in " ".join(root.why)
 
 
 def test_headings_of_a_file_with_three_ranks(tmp_path: Path) -> None:

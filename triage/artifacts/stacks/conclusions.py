@@ -27,6 +27,7 @@ _ONE_MOMENT = "one dump does not show whether a rank is stuck or only slow; a se
 _MAY_WAIT = "without native frames, a line of the program may wait for the device, as `loss.item()` does"
 _MAY_BE_ONE = "these dumps have the same main thread: of processes forked from one, or of one process that moved"
 _OTHER_GROUPS = "stacks do not show process groups, and calls of different groups may wait at the same time"
+_NO_PEER = "the stacks do not name the peer, which may be the one that left out its half"
 _Members = Sequence[ComparedProcess]
 
 
@@ -55,7 +56,11 @@ def infer_from_members(
     split = _Split([member for member in members if not member.has_moved])
     if not split.members:
         return []
-    reasons = [replace(each, uncertainty=each.uncertainty or split.doubt(has_timeout)) for each in _find_reasons(split)]
+    reasons = [
+        replace(each, uncertainty=each.uncertainty or split.doubt(has_timeout))
+        for each in _find_reasons(split)
+        if not (missing and each.rule == "p2p-mismatch")  # one of them may be the peer
+    ]
     blocked = [_infer_blocked(split)] if len(split.members) > 1 and ranks_of(split.waiting) else []
     is_doubtful = any(member.is_doubtful for member in members)
     if not is_doubtful and reasons:
@@ -140,16 +145,31 @@ def _infer_outside(outside: _Members, waiting: _Members) -> list[StackInference]
 def _infer_divergent(split: _Split) -> list[StackInference]:
     """All ranks wait, but a few in another call: perhaps they took another way through the program.
 
-    A call for two waits for its peer, and some stacks do not show the call: the wait for a device, native frames alone.
+    Some stacks do not show the call: the wait for a device, native frames alone.
     """
-    if any(_is_p2p(member) or not _names_call(member) for member in split.waiting):
+    if not all(map(_names_call, split.waiting)):
         return []
+    if any(map(_is_p2p, split.waiting)):
+        return _infer_unmatched(split)
     (_, usual), *others = sorted(split.calls().items(), key=lambda item: -len(item[1]))
     if not others or len(usual) * 2 <= len(split.waiting):
         return []
     odd = [member for _, each in others for member in each]
     text = f"all ranks wait, but {describe_members(odd)}, while {describe_members(usual)}"
     return [_infer_odd_call(odd, text)]
+
+
+def _infer_unmatched(split: _Split) -> list[StackInference]:
+    """Some ranks send, or some receive, and all others are in one collective: nobody is in the other half."""
+    pending = [member for member in split.waiting if _is_p2p(member)]
+    others = [member for member in split.waiting if not _is_p2p(member)]
+    halves = {half for member in pending for half in ("send", "recv") if half in member.state.op}
+    places = {(member.state.op, member.state.place) for member in others}
+    if len(halves) != 1 or len(places) != 1 or len(pending) > len(others):
+        return []
+    text = f"all ranks wait, but {describe_members(pending)}, while {describe_members(others)}"
+    text += f": no rank is in the other half of {'this transfer' if len(pending) == 1 else 'these transfers'}"
+    return [StackInference("p2p-mismatch", ranks_of(pending), text, uncertainty=_NO_PEER)]
 
 
 def _infer_odd_call(odd: _Members, text: str) -> StackInference:
