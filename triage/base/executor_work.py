@@ -7,6 +7,7 @@ one machine, whatever happens to workers, and does not wait for the slowest.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import statistics
@@ -15,12 +16,15 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
+from dataclasses import astuple
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import triage
 from triage.base.errors import OptionError
 from triage.base.forks import SharedWork, load_shared_texts
+from triage.base.request_totals import process_name, total_cost
+from triage.model.diagnosis import RemoteCost
 
 T = TypeVar("T")
 Call = Callable[[], bytes]
@@ -68,7 +72,7 @@ class ExecutorWorkers:
     """The workers behind an executor.
 
     `done` counts units, `redone` those that had to be done here instead, for `reason` the first of them. `stolen`
-    counts units of slow workers that were given to others too.
+    counts units of slow workers that were given to others too. `cost` is what the workers requested from addresses.
     """
 
     is_remote = True
@@ -80,6 +84,13 @@ class ExecutorWorkers:
         self.reason = ""
         self._is_stalled = False
         self._seconds: list[float] = []
+        self._costs: dict[str, list[RemoteCost]] = {}
+
+    @property
+    def cost(self) -> RemoteCost:
+        """Return what the workers requested while they did work of this process."""
+        costs = (max(totals, key=_requests).since(min(totals, key=_requests)) for totals in self._costs.values())
+        return functools.reduce(RemoteCost.plus, costs, RemoteCost())
 
     def map(self, work: SharedWork[T]) -> Iterator[T]:
         """Yield the results in order. Raises OptionError if a worker runs another version of triage."""
@@ -97,7 +108,7 @@ class ExecutorWorkers:
             if isinstance(answer, _LateError):
                 results = self._steal(answer.future, [call([number]) for number in batch])
             else:
-                results = _results(answer, len(batch))
+                results = self._results(answer, len(batch))
             for number, result in zip(batch, results, strict=True):
                 self.done += 1
                 if isinstance(result, str):
@@ -105,6 +116,17 @@ class ExecutorWorkers:
                     yield work.do(number)
                 else:
                     yield work.unpack(result[0])
+
+    def _results(self, answer: bytes | BaseException, count: int) -> list[Any]:
+        """Return for each of `count` units its result in a list, or why it must be done here."""
+        if isinstance(answer, BaseException):
+            return [type(answer).__name__] * count
+        report, results = _split_answer(answer)
+        if report.worker != process_name():  # a thread of this process counts as this process
+            known = self._costs.setdefault(report.worker, [])
+            totals = [*known, RemoteCost(*report.before), RemoteCost(*report.after)]
+            known[:] = min(totals, key=_requests), max(totals, key=_requests)
+        return list(load_shared_texts(results))
 
     def _note_failure(self, reason: str) -> None:
         if reason != _ONLY_HERE:
@@ -129,10 +151,10 @@ class ExecutorWorkers:
         for future in open_calls:
             future.cancel()
         if late.done():
-            return _results(_answer_of(late), len(calls))
+            return self._results(_answer_of(late), len(calls))
         late.cancel()
         left = "no worker goes on" if self._is_stalled else _ONLY_HERE
-        return [left if future in open_calls else _results(_answer_of(future), 1)[0] for future in futures]
+        return [left if future in open_calls else self._results(_answer_of(future), 1)[0] for future in futures]
 
     def call_in_order(self, calls: Iterable[Call], *, steal: bool = False) -> Iterator[bytes | BaseException]:
         """Yield what each call returns, or the error that kept it from being done; with `steal`, _LateError too."""
@@ -165,8 +187,7 @@ class ExecutorWorkers:
 
     def _note_seconds(self, future: Future[bytes]) -> None:
         if not future.cancelled() and future.exception() is None:
-            answer = future.result()
-            self._seconds.append(float(answer[: answer.index(b"\n")]))
+            self._seconds.append(_split_answer(future.result())[0].seconds)
 
     def _wait_for_first(self, pending: deque[Future[bytes] | BaseException], steal: bool) -> bytes | BaseException:
         """Return the result of the first call, or an error; TimeoutError if none of all goes on."""
@@ -210,11 +231,22 @@ def _answer_of(call: Future[bytes] | BaseException) -> bytes | BaseException:
         return error
 
 
-def _results(answer: bytes | BaseException, count: int) -> list[Any]:
-    """Return for each of `count` units its result in a list, or why it must be done here."""
-    if isinstance(answer, BaseException):
-        return [type(answer).__name__] * count
-    return list(load_shared_texts(answer[answer.index(b"\n") :]))
+class BatchReport(NamedTuple):
+    """What a worker says of a batch: the seconds, its name, and what all its requests cost before and after."""
+
+    seconds: float
+    worker: str
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+def _split_answer(answer: bytes) -> tuple[BatchReport, bytes]:
+    end = answer.index(b"\n")
+    return BatchReport(*json.loads(answer[:end])), answer[end:]
+
+
+def _requests(cost: RemoteCost) -> tuple[int, int]:
+    return cost.requests, cost.bytes
 
 
 def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -234,14 +266,15 @@ def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: str) -> bytes:
-    """Do some units on a worker; return a line with the seconds that took, and a line of JSON.
+    """Do some units on a worker; return a BatchReport and, in a second line of JSON, the results.
 
-    It has for each unit its result in a list, or why it cannot be done here. Raises VersionError.
+    They are a list for each unit, or why it cannot be done here. Raises VersionError.
     """
-    began = time.monotonic()
+    began, before = time.monotonic(), total_cost()
     data = _load_shared(shared)
     results = [_try(function, data, unit) for unit in json.loads(units)]
-    return f"{time.monotonic() - began:.3f}\n{json.dumps(results)}".encode()
+    report = BatchReport(time.monotonic() - began, process_name(), astuple(before), astuple(total_cost()))
+    return f"{json.dumps(report)}\n{json.dumps(results)}".encode()
 
 
 def _try(function: Callable[[SharedData, Any], Any], data: SharedData, unit: Any) -> list[Any] | str:
