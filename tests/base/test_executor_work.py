@@ -18,8 +18,7 @@ from triage.base import executor_work
 from triage.base.errors import OptionError
 from triage.base.executor_work import ExecutorWorkers, SharedData, divide
 from triage.base.forks import LocalProcesses, LocalThreads, RemoteUnits, SharedWork, WorkSharer
-from triage.base.request_totals import add_cost, total_cost
-from triage.model.diagnosis import RemoteCost
+from triage.base.request_totals import RequestTotals, add_cost, total_cost
 
 
 def double(shared: SharedData, unit: int) -> int:
@@ -49,7 +48,7 @@ def double_slowly(shared: SharedData, unit: int) -> int:
 
 def request(shared: SharedData, unit: int) -> int:
     """Count a request of ten bytes, as reading an object does."""
-    add_cost(RemoteCost(requests=1, bytes=10))
+    add_cost(RequestTotals(requests=1, bytes=10))
     return unit
 
 
@@ -182,12 +181,12 @@ def test_requests_of_workers_are_counted(threads: ThreadPoolExecutor, monkeypatc
         workers = ExecutorWorkers(pool)
         for count in (20, 40):
             assert list(workers.map(work)) == list(range(20))
-            assert workers.cost == RemoteCost(requests=count, bytes=10 * count)
+            assert workers.cost == RequestTotals(requests=count, bytes=10 * count)
     before = total_cost()
     own = ExecutorWorkers(threads)
     assert list(own.map(work)) == list(range(20))
-    assert own.cost == RemoteCost()
-    assert total_cost().since(before) == RemoteCost(requests=20, bytes=200)
+    assert own.cost == RequestTotals()
+    assert total_cost().since(before) == RequestTotals(requests=20, bytes=200)
 
 
 def test_an_error_of_the_work_is_raised_here(threads: ThreadPoolExecutor) -> None:

@@ -16,15 +16,13 @@ import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
-from dataclasses import astuple
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import triage
 from triage.base.errors import OptionError
 from triage.base.forks import SharedWork, load_shared_texts
-from triage.base.request_totals import process_name, total_cost
-from triage.model.diagnosis import RemoteCost
+from triage.base.request_totals import RequestTotals, process_name, total_cost
 
 T = TypeVar("T")
 Call = Callable[[], bytes]
@@ -84,13 +82,13 @@ class ExecutorWorkers:
         self.reason = ""
         self._is_stalled = False
         self._seconds: list[float] = []
-        self._costs: dict[str, list[RemoteCost]] = {}
+        self._costs: dict[str, list[RequestTotals]] = {}
 
     @property
-    def cost(self) -> RemoteCost:
+    def cost(self) -> RequestTotals:
         """Return what the workers requested while they did work of this process."""
-        costs = (max(totals, key=_requests).since(min(totals, key=_requests)) for totals in self._costs.values())
-        return functools.reduce(RemoteCost.plus, costs, RemoteCost())
+        costs = (max(totals).since(min(totals)) for totals in self._costs.values())
+        return functools.reduce(RequestTotals.plus, costs, RequestTotals())
 
     def map(self, work: SharedWork[T]) -> Iterator[T]:
         """Yield the results in order. Raises OptionError if a worker runs another version of triage."""
@@ -124,8 +122,8 @@ class ExecutorWorkers:
         report, results = _split_answer(answer)
         if report.worker != process_name():  # a thread of this process counts as this process
             known = self._costs.setdefault(report.worker, [])
-            totals = [*known, RemoteCost(*report.before), RemoteCost(*report.after)]
-            known[:] = min(totals, key=_requests), max(totals, key=_requests)
+            totals = [*known, RequestTotals(*report.before), RequestTotals(*report.after)]
+            known[:] = min(totals), max(totals)
         return list(load_shared_texts(results))
 
     def _note_failure(self, reason: str) -> None:
@@ -245,10 +243,6 @@ def _split_answer(answer: bytes) -> tuple[BatchReport, bytes]:
     return BatchReport(*json.loads(answer[:end])), answer[end:]
 
 
-def _requests(cost: RemoteCost) -> tuple[int, int]:
-    return cost.requests, cost.bytes
-
-
 def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
     """Yield the numbers of units that travel together: neighbours, with few bytes to read."""
     most_bytes = min(_BATCH_BYTES[1], max(_BATCH_BYTES[0], sum(sizes) // _BATCHES))
@@ -273,7 +267,7 @@ def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: s
     began, before = time.monotonic(), total_cost()
     data = _load_shared(shared)
     results = [_try(function, data, unit) for unit in json.loads(units)]
-    report = BatchReport(time.monotonic() - began, process_name(), astuple(before), astuple(total_cost()))
+    report = BatchReport(time.monotonic() - began, process_name(), before, total_cost())
     return f"{json.dumps(report)}\n{json.dumps(results)}".encode()
 
 

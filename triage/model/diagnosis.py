@@ -122,10 +122,6 @@ class RemoteCost:
         """Return the cost since an earlier moment."""
         return RemoteCost(self.requests - before.requests, self.retries - before.retries, self.bytes - before.bytes)
 
-    def plus(self, other: RemoteCost) -> RemoteCost:
-        """Return the cost of both."""
-        return RemoteCost(self.requests + other.requests, self.retries + other.retries, self.bytes + other.bytes)
-
 
 @dataclass(frozen=True, slots=True)
 class Stats:

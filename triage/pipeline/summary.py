@@ -11,6 +11,7 @@ from typing import ParamSpec, TypeVar
 
 from triage.base.addresses import common_path, is_address
 from triage.base.forks import WorkSharer
+from triage.base.request_totals import RequestTotals
 from triage.diagnose import ReasoningResult
 from triage.evidence.extracted import ExtractedJob
 from triage.model import Job
@@ -78,8 +79,11 @@ class RunMeter:
         self._cost = self._cost_so_far()
 
     def _cost_so_far(self) -> RemoteCost | None:
-        cost = cost_so_far(self._paths)
-        return cost.plus(getattr(self._workers, "cost", RemoteCost())) if cost is not None else None
+        own = cost_so_far(self._paths)
+        if own is None:
+            return None
+        workers: RequestTotals = getattr(self._workers, "cost", RequestTotals())
+        return RemoteCost(own.requests + workers.requests, own.retries + workers.retries, own.bytes + workers.bytes)
 
     def complete(self, stats: Stats) -> Stats:
         """Return the stats with what was measured."""

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from triage.base.request_totals import add_cost
+from triage.base.request_totals import RequestTotals, add_cost
 from triage.model.diagnosis import RemoteCost
 
 T = TypeVar("T")
@@ -45,13 +45,13 @@ class Transfer:
     def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._cost = RemoteCost()
+        self._cost = RequestTotals()
 
     def cost(self) -> RemoteCost:
         """Return what was sent and received so far."""
-        return self._cost
+        return RemoteCost(*self._cost)
 
-    def _count(self, cost: RemoteCost) -> None:
+    def _count(self, cost: RequestTotals) -> None:
         with self._lock:
             self._cost = self._cost.plus(cost)
         add_cost(cost)
@@ -59,7 +59,7 @@ class Transfer:
     def call(self, request: Callable[[], T]) -> T:
         """Return the result of a request. Raises OSError with a text that holds no secret."""
         for attempt in range(ATTEMPTS):
-            self._count(RemoteCost(requests=1, retries=int(attempt > 0)))
+            self._count(RequestTotals(requests=1, retries=int(attempt > 0)))
             try:
                 return request()
             except ImportError:
@@ -75,7 +75,7 @@ class Transfer:
 
     def count_bytes(self, count: int) -> None:
         """Count bytes that were received."""
-        self._count(RemoteCost(bytes=count))
+        self._count(RequestTotals(bytes=count))
 
 
 class IncompleteError(Exception):
