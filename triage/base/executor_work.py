@@ -59,11 +59,12 @@ class SharedData:
 
 
 class _LateError(Exception):
-    """A batch takes far longer than the others; its worker still has it."""
+    """A batch takes far longer than is usual; its worker still has it. `others` are the calls after it."""
 
-    def __init__(self, future: Future[bytes]) -> None:
+    def __init__(self, future: Future[bytes], others: Iterable[Future[bytes] | BaseException]) -> None:
         super().__init__("its worker is slow")
         self.future = future
+        self.others = {other for other in others if isinstance(other, Future)}
 
 
 class ExecutorWorkers:
@@ -104,7 +105,7 @@ class ExecutorWorkers:
         batches = list(divide(described.sizes))
         for batch, answer in zip(batches, self.call_in_order(map(call, batches), steal=True), strict=True):
             if isinstance(answer, _LateError):
-                results = self._steal(answer.future, [call([number]) for number in batch])
+                results = self._steal(answer, [call([number]) for number in batch])
             else:
                 results = self._results(answer, len(batch))
             for number, result in zip(batch, results, strict=True):
@@ -131,26 +132,28 @@ class ExecutorWorkers:
             self.redone += 1
             self.reason = self.reason or reason
 
-    def _steal(self, late: Future[bytes], calls: Sequence[Call]) -> list[Any]:
+    def _steal(self, late: _LateError, calls: Sequence[Call]) -> list[Any]:
         """Give the units of a slow worker to others, a call for each; return its results or theirs, whoever is first.
 
-        What is late again is left to this process.
+        The calls wait behind those that were given before. If nothing at all goes on, this process does what is left.
         """
         self.stolen += len(calls)
         futures = [self._submit(call) for call in calls]
         open_calls = {future for future in futures if isinstance(future, Future)}
-        while open_calls and not late.done():
+        others = set(late.others)
+        while open_calls and not late.future.done():
             limit = min(self.patience or math.inf, self._late_after()) if self._seconds else self.patience
-            done, _ = wait({late, *open_calls}, limit, FIRST_COMPLETED)
+            done, _ = wait({late.future, *open_calls, *others}, limit, FIRST_COMPLETED)
             open_calls -= done
+            others -= done
             if not done:
-                self._is_stalled = len(open_calls) == len(calls)
+                self._is_stalled = not self._seconds
                 break
         for future in open_calls:
             future.cancel()
-        if late.done():
-            return self._results(_answer_of(late), len(calls))
-        late.cancel()
+        if late.future.done():
+            return self._results(_answer_of(late.future), len(calls))
+        late.future.cancel()
         left = "no worker goes on" if self._is_stalled else _ONLY_HERE
         return [left if future in open_calls else self._results(_answer_of(future), 1)[0] for future in futures]
 
@@ -204,7 +207,7 @@ class ExecutorWorkers:
                 return TimeoutError("no worker goes on")
             if steal and now - began >= self._late_after():
                 pending.popleft()
-                return _LateError(first)
+                return _LateError(first, pending)
             wait([first], _LOOK)
         pending.popleft()
         return _answer_of(first)
