@@ -68,11 +68,11 @@ class _Handler(BaseHTTPRequestHandler):
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             start, stop, headers = 0, size, dict[str, str]()
-            asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
-            if asked:
-                start, stop = int(asked[1]), min(size, int(asked[2] or size) + 1)
+            wanted = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+            if wanted:
+                start, stop = int(wanted[1]), min(size, int(wanted[2] or size) + 1)
                 headers["Content-Range"] = f"bytes {start}-{stop - 1}/{size}"
-            self._begin(206 if asked else 200, stop - start, {**headers, "ETag": f'"{path.name}-1"'})
+            self._begin(206 if wanted else 200, stop - start, {**headers, "ETag": f'"{path.name}-1"'})
             self.wfile.flush()
             while start < stop and self.command == "GET":
                 start += os.sendfile(self.connection.fileno(), file.fileno(), start, stop - start)

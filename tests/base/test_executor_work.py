@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -17,6 +18,7 @@ from triage.base import executor_work
 from triage.base.errors import OptionError
 from triage.base.executor_work import ExecutorWorkers, SharedData, divide
 from triage.base.forks import LocalProcesses, LocalThreads, RemoteUnits, SharedWork, WorkSharer
+from triage.base.request_totals import RequestTotals, add_cost, total_cost
 
 
 def double(shared: SharedData, unit: int) -> int:
@@ -37,11 +39,17 @@ SLOW: list[str] = []
 
 
 def double_slowly(shared: SharedData, unit: int) -> int:
-    """Return a number times what all units share; the thread that does the first unit needs 0.3 s for each."""
+    """Return a number times what all units share; the thread that does the first unit needs 0.6 s for each."""
     if unit == 0 and not SLOW:
         SLOW.append(threading.current_thread().name)
-    time.sleep(0.3 if threading.current_thread().name in SLOW else 0.01)
+    time.sleep(0.6 if threading.current_thread().name in SLOW else 0.01)
     return unit * int(shared.value)
+
+
+def request(shared: SharedData, unit: int) -> int:
+    """Count a request of ten bytes, as reading an object does."""
+    add_cost(RequestTotals(requests=1, bytes=10))
+    return unit
 
 
 class LosingExecutor(Executor):
@@ -136,8 +144,22 @@ def test_a_slow_worker_is_stolen_from(monkeypatch: pytest.MonkeyPatch) -> None:
         began = time.monotonic()
         assert list(workers.map(work)) == [2 * n for n in range(count)]
         took = time.monotonic() - began
-    assert took < 1.1 < 4 * 0.3
+    assert took < 2.0 < 4 * 0.6
     assert (workers.stolen, workers.redone) == (4, 0)
+
+
+def test_stolen_units_wait_for_work_that_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They come after what was given before; as long as that goes on, nothing is done here."""
+    monkeypatch.setattr(executor_work, "_LATE_SECONDS", 0.1)
+    SLOW.clear()
+    count = 160
+    work = SharedWork(
+        lambda number: -1, count, describe=lambda: RemoteUnits(double_slowly, 2, range(count), [1] * count)
+    )
+    with ThreadPoolExecutor(2) as pool:
+        workers = ExecutorWorkers(pool)
+        assert list(workers.map(work)) == [2 * n for n in range(count)]
+    assert (workers.stolen > 0, workers.redone) == (True, 0)
 
 
 def test_a_worker_that_is_not_slow_keeps_its_units(threads: ThreadPoolExecutor) -> None:
@@ -162,6 +184,23 @@ def test_units_that_are_late_twice_are_done_here(monkeypatch: pytest.MonkeyPatch
     assert time.monotonic() - began < 1.0
     assert workers.redone == 400
     assert all(future.cancelled() for future in silent.futures)
+
+
+def test_requests_of_workers_are_counted(threads: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each once, over several works; those of threads are requests of this process, which counts them itself."""
+    monkeypatch.setattr(executor_work, "_LATE_SECONDS", 60.0)  # nothing is done twice
+    monkeypatch.setattr(executor_work, "_LATE_AT_FIRST", 60.0)
+    work = SharedWork(lambda number: -1, 20, describe=lambda: RemoteUnits(request, None, range(20), [1] * 20))
+    with ProcessPoolExecutor(2, mp_context=get_context("forkserver")) as pool:
+        workers = ExecutorWorkers(pool)
+        for count in (20, 40):
+            assert list(workers.map(work)) == list(range(20))
+            assert workers.cost == RequestTotals(requests=count, bytes=10 * count)
+    before = total_cost()
+    own = ExecutorWorkers(threads)
+    assert list(own.map(work)) == list(range(20))
+    assert own.cost == RequestTotals()
+    assert total_cost().since(before) == RequestTotals(requests=20, bytes=200)
 
 
 def test_an_error_of_the_work_is_raised_here(threads: ThreadPoolExecutor) -> None:

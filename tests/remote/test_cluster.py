@@ -26,3 +26,6 @@ def test_workers_read_objects_themselves(cluster: Cluster, s3: Bucket) -> None:
     assert as_text(shared, address) == as_text(pipeline.ingest([address], Options(addresses=True)), address)
     assert workers.done > 0
     assert workers.redone == 0
+    assert shared.stats.remote is not None
+    assert shared.stats.remote.bytes >= shared.stats.bytes  # what the workers requested counts too
+    assert workers.cost.requests > 0

@@ -121,7 +121,7 @@ def test_the_manifest_fits_the_schemas_of_kubernetes() -> None:
     schemas = pytest.importorskip("kubernetes_validate")
     for document in MANIFEST:
         for release in ("1.27", schemas.latest_version()):
-            schemas.validate(document, release, strict=True)
+            assert schemas.validate(document, release, strict=True)
 
 
 @pytest.mark.parametrize("part", ["spec", "metadata"])

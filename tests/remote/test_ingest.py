@@ -17,6 +17,7 @@ import pytest
 from triage import pipeline
 from triage.base.errors import InputError
 from triage.base.options import Options
+from triage.cli import main
 from triage.model import Diagnosis
 from triage.model.diagnosis import Stats
 from triage.remote import session
@@ -229,6 +230,21 @@ def test_no_secret_is_in_a_report(s3: Bucket) -> None:
     assert answer.stats.bytes > 0
 
 
+@pytest.mark.parametrize("fault", ["", "refuse"])
+def test_no_secret_is_in_a_log(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], fault: str
+) -> None:
+    """Whatever a request does, the command writes neither the credentials nor the signature made of them."""
+    s3.put("job/rank_0.log", b"Traceback (most recent call last):\n  File 'x'\nValueError: no tokens\n")
+    with FaultyProxy(s3.url, lambda _, path: fault if "rank_0" in path else "") as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        main(["ingest", f"s3://{s3.name}/job/", "--no-store", "-v"])
+    written = "".join(capfd.readouterr())
+    assert s3.name in written
+    for secret in ("secret-of-the-key", "Signature", "Credential=", "Authorization"):
+        assert secret not in written
+
+
 def test_an_error_shows_no_secret(s3: Bucket) -> None:
     """The error for a presigned address that does not work names it without its query."""
     presigned = s3.client.generate_presigned_url("get_object", Params={"Bucket": s3.name, "Key": "none"}, ExpiresIn=600)
@@ -249,6 +265,12 @@ def test_thousands_of_objects(s3: Bucket, monkeypatch: pytest.MonkeyPatch, tmp_p
             text += 'Traceback (most recent call last):\n  File "/x.py", line 1, in f\nValueError: no tokens\n'
         (local / f"rank_{rank}.log").write_text(text)
     address = s3.put_directory(local, "job")
+    with FaultyProxy(s3.url, lambda *_: "") as proxy:  # the first object is there before the second page is requested
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
+        session.set_rules(RemoteRules())
+        assert next(session.current_session().list_objects(address)).size > 0
+        assert sum("list-type" in path for _, path in proxy.requests) == 1
+    session.set_rules(RemoteRules())
     with FaultyProxy(s3.url, choose_some(0.05)) as proxy:
         monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.url)
         answer = ingest(address)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -9,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from triage.model.diagnosis import Moment, RankState
 from triage.model.evidence import Warning
-from triage.render import job_warnings, phrases, rank_grid
+from triage.render import job_warnings, phrases, rank_grid, render
 
 from .factories import CAUSE, CLEAN, ECHO, KNOWN, LOST, NOISE, NOON, SECOND_ECHO, SYMPTOMS, UNKNOWN_ROOT, evidence
 
@@ -92,6 +95,32 @@ def test_the_row_of_the_root_cause_is_not_merged() -> None:
     assert [(line.first, line.last) for line in grid] == [(0, 127), (128, 191), (192, 511)]
     assert [rank_grid.format_origin_mark(line, [170], 20) for line in grid] == ["", "  < 170", ""]
     assert rank_grid.format_origin_mark(grid[1], range(128, 190, 2), 20) == "  <"
+
+
+def alternate_states(count: int) -> Sequence[RankState]:
+    """Return states of ranks without any order."""
+    chance = random.Random(1)
+    return tuple(RankState(rank, None, chance.choice(["ok", "failed", "silent"])) for rank in range(count))
+
+
+@pytest.mark.parametrize(("rows", "shown"), [(100, 100), (101, 51)])
+def test_a_grid_of_very_many_rows_is_cut(rows: int, shown: int) -> None:
+    """Up to a hundred rows all are shown; of more the first fifty and the one where it began, and a count."""
+    origin = 64 * rows - 5
+    grid = rank_grid.grid_rows(alternate_states(64 * rows), 64, [origin])
+    selected, others = rank_grid.select_rows(grid, [origin])
+    assert len(selected) == shown
+    assert selected[-1].first <= origin <= selected[-1].last
+    assert others == ("… 50 more rows; JSON has the state of each rank" if shown < rows else "")
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_reports_of_alternating_ranks_are_short(form: str) -> None:
+    """The map of 20,000 ranks whose states alternate has no more rows than that of 6,400."""
+    text = render(replace(KNOWN, ranks=tuple(alternate_states(20_000))), form)
+    rows = re.findall(r"\d+ *- *\d+ +[-.F]{8}", text)
+    assert 50 <= len(rows) <= 100
+    assert "more rows; JSON" in text
 
 
 def test_consequences_are_counted_by_rank() -> None:

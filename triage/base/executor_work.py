@@ -7,6 +7,7 @@ one machine, whatever happens to workers, and does not wait for the slowest.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import statistics
@@ -16,11 +17,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from functools import lru_cache, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import triage
 from triage.base.errors import OptionError
 from triage.base.forks import SharedWork, load_shared_texts
+from triage.base.request_totals import RequestTotals, process_name, total_cost
 
 T = TypeVar("T")
 Call = Callable[[], bytes]
@@ -57,18 +59,19 @@ class SharedData:
 
 
 class _LateError(Exception):
-    """A batch takes far longer than the others; its worker still has it."""
+    """A batch takes far longer than is usual; its worker still has it. `others` are the calls after it."""
 
-    def __init__(self, future: Future[bytes]) -> None:
+    def __init__(self, future: Future[bytes], others: Iterable[Future[bytes] | BaseException]) -> None:
         super().__init__("its worker is slow")
         self.future = future
+        self.others = {other for other in others if isinstance(other, Future)}
 
 
 class ExecutorWorkers:
     """The workers behind an executor.
 
     `done` counts units, `redone` those that had to be done here instead, for `reason` the first of them. `stolen`
-    counts units of slow workers that were given to others too.
+    counts units of slow workers that were given to others too. `cost` is what the workers requested from addresses.
     """
 
     is_remote = True
@@ -80,6 +83,13 @@ class ExecutorWorkers:
         self.reason = ""
         self._is_stalled = False
         self._seconds: list[float] = []
+        self._costs: dict[str, list[RequestTotals]] = {}
+
+    @property
+    def cost(self) -> RequestTotals:
+        """Return what the workers requested while they did work of this process."""
+        costs = (max(totals).since(min(totals)) for totals in self._costs.values())
+        return functools.reduce(RequestTotals.plus, costs, RequestTotals())
 
     def map(self, work: SharedWork[T]) -> Iterator[T]:
         """Yield the results in order. Raises OptionError if a worker runs another version of triage."""
@@ -95,9 +105,9 @@ class ExecutorWorkers:
         batches = list(divide(described.sizes))
         for batch, answer in zip(batches, self.call_in_order(map(call, batches), steal=True), strict=True):
             if isinstance(answer, _LateError):
-                results = self._steal(answer.future, [call([number]) for number in batch])
+                results = self._steal(answer, [call([number]) for number in batch])
             else:
-                results = _results(answer, len(batch))
+                results = self._results(answer, len(batch))
             for number, result in zip(batch, results, strict=True):
                 self.done += 1
                 if isinstance(result, str):
@@ -106,33 +116,46 @@ class ExecutorWorkers:
                 else:
                     yield work.unpack(result[0])
 
+    def _results(self, answer: bytes | BaseException, count: int) -> list[Any]:
+        """Return for each of `count` units its result in a list, or why it must be done here."""
+        if isinstance(answer, BaseException):
+            return [type(answer).__name__] * count
+        report, results = _split_answer(answer)
+        if report.worker != process_name():  # a thread of this process counts as this process
+            known = self._costs.setdefault(report.worker, [])
+            totals = [*known, RequestTotals(*report.before), RequestTotals(*report.after)]
+            known[:] = min(totals), max(totals)
+        return list(load_shared_texts(results))
+
     def _note_failure(self, reason: str) -> None:
         if reason != _ONLY_HERE:
             self.redone += 1
             self.reason = self.reason or reason
 
-    def _steal(self, late: Future[bytes], calls: Sequence[Call]) -> list[Any]:
+    def _steal(self, late: _LateError, calls: Sequence[Call]) -> list[Any]:
         """Give the units of a slow worker to others, a call for each; return its results or theirs, whoever is first.
 
-        What is late again is left to this process.
+        The calls wait behind those that were given before. If nothing at all goes on, this process does what is left.
         """
         self.stolen += len(calls)
         futures = [self._submit(call) for call in calls]
         open_calls = {future for future in futures if isinstance(future, Future)}
-        while open_calls and not late.done():
+        others = set(late.others)
+        while open_calls and not late.future.done():
             limit = min(self.patience or math.inf, self._late_after()) if self._seconds else self.patience
-            done, _ = wait({late, *open_calls}, limit, FIRST_COMPLETED)
+            done, _ = wait({late.future, *open_calls, *others}, limit, FIRST_COMPLETED)
             open_calls -= done
+            others -= done
             if not done:
-                self._is_stalled = len(open_calls) == len(calls)
+                self._is_stalled = not self._seconds
                 break
         for future in open_calls:
             future.cancel()
-        if late.done():
-            return _results(_answer_of(late), len(calls))
-        late.cancel()
+        if late.future.done():
+            return self._results(_answer_of(late.future), len(calls))
+        late.future.cancel()
         left = "no worker goes on" if self._is_stalled else _ONLY_HERE
-        return [left if future in open_calls else _results(_answer_of(future), 1)[0] for future in futures]
+        return [left if future in open_calls else self._results(_answer_of(future), 1)[0] for future in futures]
 
     def call_in_order(self, calls: Iterable[Call], *, steal: bool = False) -> Iterator[bytes | BaseException]:
         """Yield what each call returns, or the error that kept it from being done; with `steal`, _LateError too."""
@@ -165,8 +188,7 @@ class ExecutorWorkers:
 
     def _note_seconds(self, future: Future[bytes]) -> None:
         if not future.cancelled() and future.exception() is None:
-            answer = future.result()
-            self._seconds.append(float(answer[: answer.index(b"\n")]))
+            self._seconds.append(_split_answer(future.result())[0].seconds)
 
     def _wait_for_first(self, pending: deque[Future[bytes] | BaseException], steal: bool) -> bytes | BaseException:
         """Return the result of the first call, or an error; TimeoutError if none of all goes on."""
@@ -185,7 +207,7 @@ class ExecutorWorkers:
                 return TimeoutError("no worker goes on")
             if steal and now - began >= self._late_after():
                 pending.popleft()
-                return _LateError(first)
+                return _LateError(first, pending)
             wait([first], _LOOK)
         pending.popleft()
         return _answer_of(first)
@@ -210,11 +232,18 @@ def _answer_of(call: Future[bytes] | BaseException) -> bytes | BaseException:
         return error
 
 
-def _results(answer: bytes | BaseException, count: int) -> list[Any]:
-    """Return for each of `count` units its result in a list, or why it must be done here."""
-    if isinstance(answer, BaseException):
-        return [type(answer).__name__] * count
-    return list(load_shared_texts(answer[answer.index(b"\n") :]))
+class BatchReport(NamedTuple):
+    """What a worker says of a batch: the seconds, its name, and what all its requests cost before and after."""
+
+    seconds: float
+    worker: str
+    before: Sequence[int]
+    after: Sequence[int]
+
+
+def _split_answer(answer: bytes) -> tuple[BatchReport, bytes]:
+    end = answer.index(b"\n")
+    return BatchReport(*json.loads(answer[:end])), answer[end:]
 
 
 def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -234,14 +263,15 @@ def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: str) -> bytes:
-    """Do some units on a worker; return a line with the seconds that took, and a line of JSON.
+    """Do some units on a worker; return a BatchReport and, in a second line of JSON, the results.
 
-    It has for each unit its result in a list, or why it cannot be done here. Raises VersionError.
+    They are a list for each unit, or why it cannot be done here. Raises VersionError.
     """
-    began = time.monotonic()
+    began, before = time.monotonic(), total_cost()
     data = _load_shared(shared)
     results = [_try(function, data, unit) for unit in json.loads(units)]
-    return f"{time.monotonic() - began:.3f}\n{json.dumps(results)}".encode()
+    report = BatchReport(time.monotonic() - began, process_name(), before, total_cost())
+    return f"{json.dumps(report)}\n{json.dumps(results)}".encode()
 
 
 def _try(function: Callable[[SharedData, Any], Any], data: SharedData, unit: Any) -> list[Any] | str:

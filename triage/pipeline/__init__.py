@@ -40,7 +40,7 @@ def ingest(paths: Sequence[str], options: Options = Options(), progress: Report 
 
     Raises InputError if nothing there can be read, CatalogError if a catalog of the user cannot.
     """
-    run = summary.RunMeter(paths)
+    run = summary.RunMeter(paths, options.cluster)
     return summary.traced("ingest", lambda: _diagnosis(read_job(paths, options, progress), run))()
 
 
@@ -48,7 +48,7 @@ def ingest_with_audit(
     paths: Sequence[str], options: Options = Options(), progress: Report | None = None
 ) -> tuple[Diagnosis, Audit]:
     """Return what `ingest` and `audit` return, from one reading."""
-    run = summary.RunMeter(paths)
+    run = summary.RunMeter(paths, options.cluster)
 
     def diagnose() -> tuple[Diagnosis, Audit]:
         analysed = read_job(paths, options, progress)

@@ -10,10 +10,12 @@ from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from triage.base.addresses import common_path, is_address
+from triage.base.forks import WorkSharer
+from triage.base.request_totals import RequestTotals
 from triage.diagnose import ReasoningResult
 from triage.evidence.extracted import ExtractedJob
 from triage.model import Job
-from triage.model.diagnosis import Stats
+from triage.model.diagnosis import RemoteCost, Stats
 from triage.sources.opened_file import cost_so_far
 
 P = ParamSpec("P")
@@ -68,16 +70,24 @@ def summarise_job(
 
 
 class RunMeter:
-    """Measures one run: its duration, its memory, and what it read of the addresses among `paths`."""
+    """Measures one run: its duration, its memory, and what it and its workers read of the addresses among `paths`."""
 
-    def __init__(self, paths: Sequence[str] = ()) -> None:
+    def __init__(self, paths: Sequence[str] = (), workers: WorkSharer | None = None) -> None:
         self._started = time.monotonic()
         self._paths = paths
-        self._cost = cost_so_far(paths)
+        self._workers = workers
+        self._cost = self._cost_so_far()
+
+    def _cost_so_far(self) -> RemoteCost | None:
+        own = cost_so_far(self._paths)
+        if own is None:
+            return None
+        workers: RequestTotals = getattr(self._workers, "cost", RequestTotals())
+        return RemoteCost(own.requests + workers.requests, own.retries + workers.retries, own.bytes + workers.bytes)
 
     def complete(self, stats: Stats) -> Stats:
         """Return the stats with what was measured."""
-        cost, before = cost_so_far(self._paths), self._cost
+        cost, before = self._cost_so_far(), self._cost
         return replace(
             stats,
             seconds=round(time.monotonic() - self._started, 3),

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from triage.base.request_totals import RequestTotals, add_cost
 from triage.model.diagnosis import RemoteCost
 
 T = TypeVar("T")
@@ -44,19 +45,21 @@ class Transfer:
     def __init__(self, sleep: Callable[[float], object] = time.sleep) -> None:
         self._sleep = sleep
         self._lock = threading.Lock()
-        self._requests = self._retries = self._bytes = 0
+        self._cost = RequestTotals()
 
     def cost(self) -> RemoteCost:
         """Return what was sent and received so far."""
+        return RemoteCost(*self._cost)
+
+    def _count(self, cost: RequestTotals) -> None:
         with self._lock:
-            return RemoteCost(self._requests, self._retries, self._bytes)
+            self._cost = self._cost.plus(cost)
+        add_cost(cost)
 
     def call(self, request: Callable[[], T]) -> T:
         """Return the result of a request. Raises OSError with a text that holds no secret."""
         for attempt in range(ATTEMPTS):
-            with self._lock:
-                self._requests += 1
-                self._retries += attempt > 0
+            self._count(RequestTotals(requests=1, retries=int(attempt > 0)))
             try:
                 return request()
             except ImportError:
@@ -72,8 +75,7 @@ class Transfer:
 
     def count_bytes(self, count: int) -> None:
         """Count bytes that were received."""
-        with self._lock:
-            self._bytes += count
+        self._count(RequestTotals(bytes=count))
 
 
 class IncompleteError(Exception):

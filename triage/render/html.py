@@ -181,7 +181,8 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
         return []
     blamed = phrases.began_ranks(diagnosis)
     frame = "; a red frame marks where it began" if blamed else ""
-    grid = "\n".join(f"{row.first}-{row.last}  {row.marks}" for row in rank_grid.grid_rows(states, 64))
+    rows, others = rank_grid.select_rows(rank_grid.grid_rows(states, 64), blamed)
+    grid = "\n".join([*(f"{row.first}-{row.last}  {row.marks}" for row in rows), others])
     return [
         f'<div class="scroll">{rankmap.draw(states, blamed)}</div>',
         f'<p class="dim">{escape(rank_grid.state_legend(states))}{frame}</p>',

@@ -192,10 +192,12 @@ def _ranks(diagnosis: Diagnosis) -> list[str]:
         return []
     digits = len(str(max(state.rank for state in diagnosis.ranks)))
     origins = rank_grid.origin_ranks(diagnosis)
+    rows, others = rank_grid.select_rows(rank_grid.grid_rows(diagnosis.ranks, 64, origins), origins)
     lines = [
         f"{row.first:>{digits}}-{row.last:<{digits}}  {row.marks}{rank_grid.format_origin_mark(row, origins, 40)}"
-        for row in rank_grid.grid_rows(diagnosis.ranks, 64, origins)
+        for row in rows
     ]
+    lines += [others] if others else []
     legend = rank_grid.state_legend(diagnosis.ranks) + ("   < where it began" if origins else "")
     return ["**Ranks**", "```text\n" + "\n".join([*lines, legend]) + "\n```"]
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.rank_ranges import format_rank_numbers
 from triage.model import Diagnosis, RankState
 from triage.render.phrases import STATE_MARKS
+
+MOST_ROWS = 100
+"""Rows that a report shows at most: of 100,000 ranks whose states alternate, every row is another."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,18 @@ def grid_rows(states: Sequence[RankState], cells: int, origins: Iterable[int] = 
         else:
             merged.append(GridRow(first, last, marks))
     return merged
+
+
+def select_rows(rows: Sequence[GridRow], origins: Iterable[int]) -> tuple[list[GridRow], str]:
+    """Return all rows, or of too many the first ones and those where the failure began; and a line on the others."""
+    if len(rows) <= MOST_ROWS:
+        return list(rows), ""
+    starts = [row.first for row in rows]
+    began = sorted({max(0, bisect.bisect_right(starts, rank) - 1) for rank in origins})
+    shown = sorted({*range(MOST_ROWS // 2), *began[: MOST_ROWS // 2]})
+    return [
+        rows[number] for number in shown
+    ], f"… {len(rows) - len(shown):,} more rows; JSON has the state of each rank"
 
 
 def origin_ranks(diagnosis: Diagnosis) -> tuple[int, ...]:

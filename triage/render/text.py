@@ -227,13 +227,15 @@ class _Report:
         room = self.width - LABEL - 2 * digits - 3
         cells = next(size for size in (64, 32, 16, 8) if size <= max(room, 8))
         origins = rank_grid.origin_ranks(self.diagnosis)
+        rows, others = rank_grid.select_rows(rank_grid.grid_rows(states, cells, origins), origins)
         lines = []
-        for row in rank_grid.grid_rows(states, cells, origins):
+        for row in rows:
             mark = rank_grid.format_origin_mark(row, origins, room - len(row.marks))
             lines.append(f"{row.first:>{digits}}-{row.last:<{digits}}  {self._painted_marks(row)}{mark}")
         legend = rank_grid.state_legend(states) + ("   < where it began" if origins else "")
-        head, *others = [*lines, *fold(legend, self.width - LABEL)]
-        return [self.paint("Ranks", "bold") + " " * (LABEL - 5) + head, *(" " * LABEL + line for line in others)]
+        lines += fold(others, self.width - LABEL) if others else []
+        head, *rest = [*lines, *fold(legend, self.width - LABEL)]
+        return [self.paint("Ranks", "bold") + " " * (LABEL - 5) + head, *(" " * LABEL + line for line in rest)]
 
     def _painted_marks(self, row: rank_grid.GridRow) -> str:
         if not self.paint.on:
