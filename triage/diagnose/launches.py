@@ -104,7 +104,7 @@ def _number(fact: Evidence, start: int) -> _Member:
 def _compare(group: Group, members: Mapping[int, _Member]) -> list[GroupProgress]:
     """Return the progress of all members, where they differ."""
     lowest, highest = min(one.last for one in members.values()), max(one.last for one in members.values())
-    begin = max(min(one.calls, default=0) for one in members.values())
+    begin = max(min(one.calls, default=one.last + 1) for one in members.values())
     for number in range(begin, lowest + 1):
         if len({_content(one.calls[number]) for one in members.values()}) > 1:
             return [_make_entry(rank, group, one, number, is_open=True) for rank, one in members.items()]

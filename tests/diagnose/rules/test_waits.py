@@ -11,9 +11,9 @@ from hypothesis import given, strategies as st
 from diagnose.factories import fact
 from diagnose.watchdog_lines import context_of, dump_signal, failed_at, timed_out
 from triage.diagnose.context import RuleContext
-from triage.diagnose.rules.waits import open_calls, same_call
-from triage.model.details import InferenceDetail
-from triage.model.evidence import Evidence
+from triage.diagnose.rules.waits import launched_counts, open_calls, same_call
+from triage.model.details import InferenceDetail, LaunchesDetail
+from triage.model.evidence import Evidence, Origin
 
 GA, GB = "PG ID 1 PG GUID 8(ga)", "PG ID 2 PG GUID 9(gb)"
 
@@ -351,3 +351,17 @@ def test_a_context_without_lines_gives_nothing() -> None:
     """No watchdog wrote anything."""
     empty = RuleContext((), {}, frozenset(range(4)), 4, frozenset())
     assert open_calls(empty) == same_call(empty) == []
+
+
+def test_counts_of_nccl_give_way_to_watchdogs_that_are_certain() -> None:
+    """Rank 1 enqueued less, and rank 2 called something else: only the watchdogs' numbers show the first difference."""
+    launched = [
+        Evidence(
+            "launches", "NCCL", "x", Origin(rank=rank), f"{rank}.log", 0, detail=LaunchesDetail("0x1", 4, rank, total)
+        )
+        for rank, total in enumerate((6, 5, 6, 6))
+    ]
+    same = [timed_out(rank) for rank in range(4)]
+    assert summary(launched_counts(context_of([*launched, *same], 4))) == ("lagging-rank", [1], False)
+    other = [timed_out(rank, op="BROADCAST" if rank == 2 else "ALLREDUCE") for rank in range(4)]
+    assert launched_counts(context_of([*launched, *other], 4)) == []

@@ -74,9 +74,13 @@ def launched_calls(context: RuleContext) -> list[Evidence]:
 
 
 def launched_counts(context: RuleContext) -> list[Evidence]:
-    """Something timed out, and by NCCL's log of calls a rank enqueued fewer than others of its communicator."""
+    """Something timed out, and by NCCL's log of calls a rank enqueued fewer than others of its communicator, unless the
+    watchdogs name a rank for certain.
+    """
     conclusion = context.once(_conclude_launches)
     if conclusion is None or conclusion.rule not in _OF_COUNTS or not _has_timeout(context):
+        return []
+    if any(isinstance(one.detail, InferenceDetail) and not one.detail.uncertainty for one in open_calls(context)):
         return []
     return _infer_launches(conclusion, conclusion.uncertainty or _MAY_WAIT)
 
