@@ -11,7 +11,6 @@ from typing import ParamSpec, TypeVar
 
 from triage.base.addresses import common_path, is_address
 from triage.base.forks import WorkSharer
-from triage.base.request_totals import RequestTotals
 from triage.diagnose import ReasoningResult
 from triage.evidence.extracted import ExtractedJob
 from triage.model import Job
@@ -82,7 +81,9 @@ class RunMeter:
         own = cost_so_far(self._paths)
         if own is None:
             return None
-        workers: RequestTotals = getattr(self._workers, "cost", RequestTotals())
+        workers = getattr(self._workers, "cost", None)
+        if workers is None:
+            return own
         return RemoteCost(own.requests + workers.requests, own.retries + workers.retries, own.bytes + workers.bytes)
 
     def complete(self, stats: Stats) -> Stats:
