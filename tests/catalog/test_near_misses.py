@@ -19,7 +19,6 @@ from triage.catalog.near_misses import (
     MOST_LEAVES,
     MOST_LEAVES_OF_WORD,
     MOST_NAMED,
-    SECONDS,
     WORDS_PER_CHANGE,
     NearMissIndex,
     describe_near_misses,
@@ -247,16 +246,10 @@ def test_equally_near_signatures_are_named_together() -> None:
     assert find(text, farther, same[0]) == ["test.case-0"]
 
 
-def test_time_is_limited() -> None:
-    """Without time left there is no answer, and no error."""
-    index = NearMissIndex([*FILLERS, signature(Leaf(text=" ".join(TERMS[:4])))])
-    assert index.find(" ".join(TERMS[:4]).upper(), seconds=-1.0) == ()
-
-
 def test_a_hostile_text_takes_bounded_time(catalog: Catalog) -> None:
-    """The longest text of nearly right words is compared in a fraction of the limit."""
+    """The longest text of nearly right words is compared in a fraction of a second."""
     index = NearMissIndex(catalog.signatures)
     text = "watchdog caught collective operation timeuot timeout colective watchdg " * 1000
     started = time.process_time()
     index.find(text)
-    assert time.process_time() - started < 2 * SECONDS
+    assert time.process_time() - started < 1

@@ -7,7 +7,6 @@ wording of the signature, and is never its finding. This runs on the few lines o
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,7 +32,7 @@ MOST_LEAVES_OF_WORD = 40  # a word of more leaves selects no candidate
 MOST_LEAVES = 60  # leaves whose patterns are read for one text, those that share most first
 MOST_COMPARED = 12  # wordings that are compared with one text
 MOST_NAMED = 3  # signatures that are equally near
-SECONDS = 0.5  # time limit for one text
+_SECONDS_FOR_WORD = 0.5  # of the search for one wrong letter in a word
 _UNKNOWN_WEIGHT = 3.0  # of a word that a pattern spells in several ways
 # With or without one of these, a message says something else.
 _TURNING = frozenset(("not", "no", "never", "without", "cannot", "isn", "won", "didn", "doesn", "wasn", "t"))
@@ -83,20 +82,19 @@ class NearMissIndex:
         count = len({signature.id for signature, _ in self._leaves})
         self._weight = {term: math.log((count + 1) / len(ids)) for term, ids in owners.items()}
 
-    def find(self, text: str, seconds: float = SECONDS) -> tuple[NearMiss, ...]:
-        """The signatures whose wording is nearest to the text; empty if none is near, or the time is over."""
-        deadline = time.monotonic() + seconds
+    def find(self, text: str) -> tuple[NearMiss, ...]:
+        """The signatures whose wording is nearest to the text; empty if none is near.
+
+        The limits above bound the work: a limit of time would let the answer depend on what else the machine does.
+        """
         terms = split_words(text[:MAX_CHARACTERS])[:MAX_WORDS]
         best: dict[str, tuple[int, float, NearMiss]] = {}
-        try:
-            for one in self._choose_candidates(frozenset(term.lower() for term in terms)):
-                differences = _compare(one, terms, deadline)
-                if differences is not None and not _is_decided(one, text):
-                    miss = NearMiss(one.signature, one.leaf, differences)
-                    ranked = (len(differences), -one.weight, miss)
-                    best[one.signature.id] = min(ranked, best.get(one.signature.id, ranked), key=lambda item: item[:2])
-        except TimeoutError:
-            return ()
+        for one in self._choose_candidates(frozenset(term.lower() for term in terms)):
+            differences = _compare(one, terms)
+            if differences is not None and not _is_decided(one, text):
+                miss = NearMiss(one.signature, one.leaf, differences)
+                ranked = (len(differences), -one.weight, miss)
+                best[one.signature.id] = min(ranked, best.get(one.signature.id, ranked), key=lambda item: item[:2])
         fewest = min((changes for changes, _, _ in best.values()), default=0)
         nearest = sorted((weight, name) for name, (changes, weight, _) in best.items() if changes == fewest)
         return tuple(best[name][2] for _, name in nearest[:MOST_NAMED])
@@ -165,13 +163,11 @@ def _is_found(pattern: str, text: str) -> bool:
 _States = dict[int, tuple[int, tuple[str, ...]]]  # words of the line that are read to (changes, what they are)
 
 
-def _compare(one: _Candidate, line: Sequence[str], deadline: float) -> tuple[str, ...] | None:
+def _compare(one: _Candidate, line: Sequence[str]) -> tuple[str, ...] | None:
     """The fewest changes that make a wording out of a part of the line, None if it takes too many."""
     most = min(max(len(one.terms) // WORDS_PER_CHANGE, 1), MOST_CHANGES)
     states: _States = dict.fromkeys(range(len(line) + 1), (0, ()))
     for number, term in enumerate(one.wording.terms):
-        if time.monotonic() > deadline:
-            raise TimeoutError
         states = _skip_words(states, line, most, is_free=one.wording.after_gap[number])
         states = _read_word(states, line, term, most, may_lack=term.lower() in one.droppable)
     return min(states.values(), default=(0, None))[1]
@@ -212,7 +208,7 @@ def _is_torn(one: str, other: str) -> bool:
     is_name = (one.isupper() and other.isupper()) or not (one.isalpha() and other.isalpha())
     if is_name or min(len(one), len(other)) < LEAST_TORN or abs(len(one) - len(other)) > 1:
         return False
-    return _compile_torn(other.lower()).fullmatch(one.lower(), timeout=SECONDS) is not None
+    return _compile_torn(other.lower()).fullmatch(one.lower(), timeout=_SECONDS_FOR_WORD) is not None
 
 
 @lru_cache(maxsize=4096)
