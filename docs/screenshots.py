@@ -120,10 +120,12 @@ def fill_store(path: Path, scratch: Path) -> tuple[Addresses, str]:
     jobs = [(SAMPLES / "jobs" / job / "job", name) for job, name in JOBS.items()]
     jobs += [(copy_dumps(scratch / "dumps"), "moe-16e ablation 5")]
     jobs += [(write_large_job(scratch / "many"), "llama-405b pretrain 1")]
+    jobs += [(job, job.name.replace("-", " ")) for job in write_pair(scratch / "pair")]
     with Store.open(path) as store:
         ids = {name: store_job(store, scratch, job, name) for job, name in jobs}
         add_feedback(store, ids)
         add_work(store)
+        add_views(store)
         cluster = next(item.id for item in store.clusters.list_clusters() if item.name)
         running = add_tasks(store, ids)
         token = store.tokens.create("mira", ("read", "ingest", "curate"), actor="pictures")[0]
@@ -140,6 +142,9 @@ def fill_store(path: Path, scratch: Path) -> tuple[Addresses, str]:
         "collectives": (f"/incidents/{ids['moe-16e ablation 5']}", "#collectives"),
         "stack": (f"/incidents/{ids['moe-16e ablation 4']}", "#stack"),
         "environment": (f"/incidents/{ids['llama-70b pretrain 2']}", "#environment"),
+        "comparison": (f"/incidents/{ids['summarizer 12']}/compare?healthy={ids['summarizer 11']}", ""),
+        "host": ("/hosts/node2", ""),
+        "views": ("/views", ""),
         "inbox": ("/inbox", ""),
         "cluster": (f"/clusters/{cluster}", ""),
         "promote": (f"/clusters/{cluster}/promote?signature=data.column-missing&title=A+shard+lacks+a+column", ""),
@@ -211,6 +216,33 @@ def add_work(store: Store) -> None:
     store.cause_work.comment(
         "torch.rank-never-joined", "Evaluation still runs on rank 0 in the old branch.", actor="mira"
     )
+
+
+def add_views(store: Store) -> None:
+    """Save filters under names, for one person and for everybody."""
+    store.saved_views.save("Memory", "causes", {"domain": "cuda"}, actor="mira")
+    store.saved_views.save("Pretraining", "incidents", {"q": "pretrain"}, actor="mira", is_shared=True)
+
+
+def write_pair(directory: Path) -> list[Path]:
+    """Write a healthy job, and the next one with another version of torch, which is slower and fails."""
+    jobs = []
+    for name, version, seconds in (("summarizer-11", "2.6.0", 3), ("summarizer-12", "2.7.1", 4)):
+        job = JobBuilder(directory / name, layout="perrank", world_size=2)
+        for rank in range(2):
+            job.rank(rank).line(f"torch version {version}, NCCL_ALGO={'Ring' if seconds == 3 else 'Tree'}")
+        for step in range(1, 41):
+            job.clock += seconds
+            for rank in range(2):
+                job.rank(rank).line(
+                    f"{job.timestamp('%Y-%m-%d %H:%M:%S')} INFO step {step}/40 loss {2.4 - step / 50:.3f}"
+                )
+        if seconds == 3:
+            job.finish()
+        else:
+            job.rank(1).traceback("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+        jobs.append(job.write())
+    return jobs
 
 
 def add_tasks(store: Store, ids: dict[str, str]) -> str:

@@ -319,6 +319,7 @@ def detail_pages(page_server: PageServer) -> list[str]:
         cluster = store.clusters.list_clusters(states=("open", "named", "promoted"))[0].id
     incidents = [f"/incidents/{name}" for name in (*page_server.rich, find_incident(page_server, signature=None))]
     others = [
+        f"{incidents[0]}/compare",
         "/causes/data.worker-killed",
         "/hosts/node1",
         "/views",
