@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import triage
 from tests.artifacts.flight.factories import Call, Job, analyse_dumps, analysis
 from triage.artifacts.flight.model import Fault
+from triage.testing.schedules import draw_job
 
 TRAIN = ("train.py", 20, "step")
 EVAL = ("eval.py", 88, "evaluate")
@@ -230,6 +233,14 @@ def test_wrong_group() -> None:
     calls[1] = [a, b, a]
     fault = only_root(analysis(Job(calls, both)).faults)
     assert (fault.rule, fault.ranks) in (("wrong-group", (1,)), ("never-joined", (1,)))
+
+
+def test_ranks_that_wait_for_each_other_in_one_group_used_no_wrong_group(tmp_path: Path) -> None:
+    """Where rings wrapped, an extra call shows as ranks in two numbers of one group, at one line of the program."""
+    job = draw_job("extra-call", "dump-wrapped", 50008, None)
+    root = triage.ingest(job.write(tmp_path / "job")).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == ("torch.collective-order-mismatch", (4,))
 
 
 def test_small_ring_buffer_names_the_needed_size() -> None:

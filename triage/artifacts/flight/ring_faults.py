@@ -24,6 +24,10 @@ from triage.artifacts.flight.usual_order import UsualOrder
 from triage.base.rank_ranges import format_ranks
 
 _MOST_WAITS = 8
+_REASONS = {
+    "wrong-group": "the same line was called with another group",
+    "divergent-call": "in one group, some made a call more than the others",
+}
 
 
 def classify_ring(recording: Recording, nodes: Sequence[Stall | P2pStall]) -> Fault:
@@ -38,7 +42,7 @@ def classify_ring(recording: Recording, nodes: Sequence[Stall | P2pStall]) -> Fa
     ordered = sorted(nodes, key=lambda node: (not node.standing & ranks, len(node.standing), _row(node)))
     odd, usual = ordered[0], next(node for node in ordered if node.missing & ordered[0].standing)
     rule = _choose_rule(recording, odd, usual)
-    reason = "the same line was called with another group" if rule == "wrong-group" else "each waits for the other"
+    reason = _REASONS.get(rule, "each waits for the other")
     if all(isinstance(node, P2pStall) and node.kind == "no-receive" for node in ordered):
         reason = "all send and none of them receives"
     if odd_count:
@@ -74,6 +78,8 @@ def _find_odd_ranks(recording: Recording, nodes: Sequence[Stall | P2pStall]) -> 
 def _choose_rule(recording: Recording, odd: Stall | P2pStall, usual: Stall | P2pStall) -> Rule:
     if isinstance(odd, P2pStall) or isinstance(usual, P2pStall):
         return "p2p-mismatch"
+    if odd.grid.number == usual.grid.number:
+        return "divergent-call"
     return "wrong-group" if _is_one_place(recording, odd, usual) else "group-order"
 
 
