@@ -38,6 +38,7 @@ _BANNER = lazy_re(
 _LESS_EXACT = (
     ("srun --label", "Open MPI tag-output", "PRRTE tag-output", "Horovod", "stamp"),
     ("Open MPI tag-output", "Horovod"),
+    ("Open MPI tag-output", "PRRTE tag-output"),
     ("stamp",),
 )
 _MORE_LEFT = tuple(tuple(entry for entry in GRAMMARS if entry.name not in names) for names in _LESS_EXACT)
