@@ -11,15 +11,17 @@ import dataclasses
 import functools
 import operator
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import mask_text, widen_digits
 from triage.evidence.redaction import Pseudonyms, Redaction, load_redaction
 from triage.evidence.secrets import EMAIL, RULES
 from triage.evidence.secrets.interface import mask_match
 from triage.model import Diagnosis, Evidence
 
+_LONGEST_KEPT = 1 << 11  # characters of a text whose hints are remembered
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # characters of a secret with its name: key='abcd'
 _EMAIL = lazy_re(EMAIL)
@@ -29,7 +31,7 @@ _T = TypeVar("_T")
 
 @functools.cache
 def _hints() -> Any:
-    """Return the hints of all rules as one automaton: most texts hold none of them."""
+    """Return the hints of all rules as one automaton, in their forms for masks: most texts hold none of them."""
     import re2
 
     options = re2.Options()
@@ -37,15 +39,19 @@ def _hints() -> Any:
     options.case_sensitive = False
     hints = re2.Set.SearchSet(options)
     for rule in RULES:
-        hints.Add(rule.hint)
+        hints.Add(widen_digits(rule.hint))
     hints.Compile()
     return hints
 
 
-@functools.lru_cache(maxsize=64)  # a fact has the same text as its field and as its excerpt
-def _hinted(text: str) -> list[int]:
-    """Return the numbers of the rules, in order, of which the text holds a hint."""
-    return sorted(_hints().Match(text.encode("utf-8", "replace")) or ())
+def _hinted(text: str) -> Sequence[int]:
+    """Return the numbers of the rules, in order, of which a text with these digits or others holds a hint."""
+    return _hinted_in_mask(mask_text(text)) if len(text) <= _LONGEST_KEPT else _hinted_in_mask.__wrapped__(text)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _hinted_in_mask(mask: str) -> Sequence[int]:
+    return sorted(_hints().Match(mask.encode("utf-8", "replace")) or ())
 
 
 def redact(text: str) -> str:
