@@ -111,20 +111,20 @@ class Candidate:
         """The ranks that it is about: those that it blames, else those that show it themselves."""
         if self.suspects is not None:
             return self.suspects
+        if not self._machines:
+            return self.observed_ranks
         return tuple(sorted({fact.origin.rank for fact in self.own_facts if fact.origin.rank is not None}))
 
-    @cached_property
+    @property
     def own_facts(self) -> list[Evidence]:
         """Its facts without those that only confirm what the kernel of another machine states."""
+        return [fact for fact in self.facts if fact.kind == "kernel" or not self._is_elsewhere(fact)]
+
+    def _is_elsewhere(self, fact: Evidence) -> bool:
+        """Whether a fact is of a rank that runs on none of the machines whose kernels state the cause."""
+        hosts = self.rank_hosts.get(fact.origin.rank, ()) if fact.origin.rank is not None else ()
         machines = {short_host(host) for host in self._machines}
-        return [
-            fact
-            for fact in self.facts
-            if not machines
-            or fact.kind == "kernel"
-            or not (hosts := self.rank_hosts.get(fact.origin.rank if fact.origin.rank is not None else -1, ()))
-            or not machines.isdisjoint(map(short_host, hosts))
-        ]
+        return bool(machines and hosts) and machines.isdisjoint(map(short_host, hosts))
 
     @cached_property
     def _machines(self) -> frozenset[str]:
