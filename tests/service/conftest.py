@@ -47,11 +47,11 @@ def job_path(name: str = JOBS[0]) -> Path:
     return ROOT / "samples" / "jobs" / name / "job"
 
 
-def store_job(store: Store, scratch: Path, path: Path, name: str) -> str:
+def store_job(store: Store, scratch: Path, path: Path, name: str, *labels: str) -> str:
     """Diagnose and store a job with its documents as a worker does. Returns the id of the incident."""
     make_upload_directories(scratch / "work")
     settings, out, cwd = Settings(sources={name: Source(path=path, one=True)}), scratch / "out", Path.cwd()
-    payload = {"place": {"source": name}, "name": name}
+    payload = {"place": {"source": name}, "name": name, "labels": list(labels)}
     try:
         analysis.analyse(settings, scratch / "work", payload, "one", out, lambda _: None)
     finally:

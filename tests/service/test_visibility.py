@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import io
-import os
 import re
 import zipfile
 from collections.abc import Iterator
@@ -18,7 +17,7 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from tests.service.conftest import copy_flight_dumps
+from tests.service.conftest import copy_flight_dumps, store_job
 from tests.store.factories import clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.model import Diagnosis
@@ -28,8 +27,6 @@ from triage.service.access import Principal, scopes_of
 from triage.service.api import openapi, operation
 from triage.service.app import create_app
 from triage.service.visibility import restrict
-from triage.service.work import analysis
-from triage.service.work.job_files import make_upload_directories
 from triage.settings import Settings
 from triage.settings.notifications import RoutingSettings
 from triage.settings.sections import Role, Source, StoreSettings, TaskSettings, VisibilitySettings, WebSettings
@@ -135,21 +132,8 @@ def of_team(diagnosis: Diagnosis, team: str) -> Diagnosis:
 
 
 def store_analysed_job(store: Store, scratch: Path, team: str) -> str:
-    """Diagnose the files of a job and store it with its documents, as a worker does; return the incident."""
-    job, out, here = write_job(scratch, team), scratch / f"{team}.out", Path.cwd()
-    make_upload_directories(scratch / "work")
-    settings = Settings(sources={team: Source(path=job, one=True)})
-    payload = {"place": {"source": team}, "name": f"{team} memory", "labels": [f"team={team}"]}
-    try:
-        analysis.analyse(settings, scratch / "work", payload, team, out, lambda _: None)
-    finally:
-        os.chdir(here)
-    diagnosis, documents = analysis.read_result(out)
-    with store.connections.write() as db:
-        incident = store.incidents.add(diagnosis)
-        for kind, document in documents.items():
-            store.service_data.save_document(db, incident.id, kind, document)
-    return incident.id
+    """Diagnose the job of a team and store it with its documents; return the incident."""
+    return store_job(store, scratch / f"{team}.work", write_job(scratch, team), f"{team} memory", f"team={team}")
 
 
 def fill(store: Store, scratch: Path) -> dict[str, list[Any]]:
