@@ -84,14 +84,20 @@ def test_a_wide_pattern_finds_what_the_pattern_finds(text: str, data: st.DataObj
         (r"status 0\b", r"status \d\b"),
         (r"[1-9][\da-f][]3]", r"[\d1-9][\da-f][]3\d]"),
         (r"a(?!(?:0|no)[1-9])b(?!c)", r"ab(?!c)"),
-        (r"(?P<n1>x)(?P=n1)\x41{1,2}(?i:7)", r"(?P<n1>x)(?P=n1)\x41{1,2}(?i:\d)"),
-        (r"(\d)/\1(?!\1)", r"(\d)/\1"),
+        (r"(?P<n1>x)(?P=n1)\x41{1,2}(?i:7)", r"(?P<n1>x)(?s:.*)\x41{1,2}(?i:\d)"),
+        (r"(\d)/\1(?!\1)(?<=1)(?<=b)", r"(\d)/(?s:.*)(?<=b)"),
         (r"[^,1]", r"(?s:.)"),
     ],
 )
 def test_digits_become_any_digit(pattern: str, wide: str) -> None:
     """Digits and sets of some are widened; counts, names and escapes stay; assertions that forbid digits go."""
     assert widen_digits(pattern) == wide
+
+
+def test_equal_digits_may_have_different_masks() -> None:
+    """A back-reference finds digits that their places mask in different ways."""
+    assert mask_text("00x") == "10x"
+    assert masked_re(r"(\d)\1").search("00x")
 
 
 def test_a_long_text_is_searched_itself() -> None:

@@ -121,7 +121,8 @@ def mask_text(text: str) -> str:
 def widen_digits(pattern: str) -> str:
     """Return a pattern that is found in the mask of each text in which `pattern` is found.
 
-    A digit becomes any digit, a set with some digits has all; what forbids certain digits or repetitions is left out.
+    A digit becomes any digit, a set with some digits has all, a back-reference becomes any text, since equal digits may
+    have different masks; assertions that look behind or forbid and tell digits apart are left out.
     """
     return "".join(_widen_tokens(_TOKEN.finditer(pattern)))
 
@@ -134,8 +135,10 @@ def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
             yield r"\d"
         elif token["set"]:
             yield _widen_set(text)
-        elif token["group_start"] in ("(?!", "(?<!"):
-            yield _widen_negation(text, tokens)
+        elif token["group_start"] in ("(?!", "(?<!", "(?<="):
+            yield _widen_assertion(text, tokens)
+        elif _refers_back(token):
+            yield "(?s:.*)"
         elif token["group_start"] and not text.endswith(")"):
             yield text
             yield from _widen_tokens(tokens)
@@ -145,15 +148,19 @@ def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
                 return
 
 
-def _widen_negation(start: str, tokens: Iterator[re.Match[str]]) -> str:
-    """Return a negative assertion, or nothing if it tells digits apart."""
+def _refers_back(token: re.Match[str]) -> bool:
+    return token.group().startswith("(?P=") or (token["escape"] or "")[1:2] in set("123456789")
+
+
+def _widen_assertion(start: str, tokens: Iterator[re.Match[str]]) -> str:
+    """Return an assertion, or nothing if it tells digits apart."""
     depth, parts, is_of_digits = 1, [start], False
     while depth:
         token = next(tokens)
         text = token.group()
         parts.append(text)
         depth += (1 if token["group_start"] and not text.endswith(")") else 0) - (text == ")")
-        is_of_digits |= bool(token["digit"]) or "P=" in text or (token["escape"] or "")[1:2].isdigit()
+        is_of_digits |= bool(token["digit"]) or _refers_back(token)
         is_of_digits |= bool(token["set"]) and _widen_set(text) != text
     return "" if is_of_digits else "".join(parts)
 
