@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.base.masked_re import MaskedPattern, MaskedPatterns, mask_text, masked_re, widen_digits
+from triage.base.digit_masks import mask_text
+from triage.base.masked_re import MaskedPattern, MaskedPatterns, masked_re, widen_digits
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("compare", "diagnose", "evidence", "pipeline", "ranks", "records")

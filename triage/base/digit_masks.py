@@ -14,6 +14,7 @@ from typing import Protocol, TypeVar, cast
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
+_MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
 
 Answer = TypeVar("Answer")
@@ -33,8 +34,19 @@ class MaskedQuestion(Protocol[AnswerOf]):
 def mask_digits(text: bytes) -> bytes:
     """Return the mask of a line, or of lines."""
     if b"0x" in text:
-        return b"0x".join(part.translate(_ONES) for part in text.split(b"0x"))
+        return b"0x".join(map(mask_every_digit, text.split(b"0x")))
     return text.translate(_ONES)
+
+
+def mask_every_digit(text: bytes) -> bytes:
+    """Return a text with every digit replaced by 1: what a part of it becomes does not depend on the rest."""
+    return text.translate(_ONES)
+
+
+@functools.lru_cache(_MOST_TEXTS)
+def mask_text(text: str) -> str:
+    """Return the mask of a decoded text; it is as long as the text."""
+    return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
@@ -54,11 +66,11 @@ def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
 
 def ask_masked_text(question: Callable[[str], Answer]) -> Callable[[str], Answer]:
     """The same for decoded text."""
-    ask_bytes = ask_masked(lambda masked: question(masked.decode("utf-8", "surrogatepass")))
+    remembered = functools.lru_cache(_MOST_ANSWERS)(question)
 
     @functools.wraps(question)
     def ask(text: str) -> Answer:
-        return ask_bytes(text.encode("utf-8", "surrogatepass"))
+        return remembered(mask_text(text)) if len(text) <= _LONGEST_KEPT else question(mask_text.__wrapped__(text))
 
     return ask
 

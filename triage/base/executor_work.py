@@ -1,8 +1,8 @@
 """Share work among other machines through an executor of the standard protocol, such as that of a Dask cluster.
 
-What crosses is data: a function by its name, and bytes of JSON in both directions. A unit whose worker was lost, or
-that could not be done there, is done here; one whose worker is slow is given to others too. So the answer is that of
-one machine, whatever happens to workers, and does not wait for the slowest.
+What crosses is data: a function by its name, JSON on the way there, and packed results on the way back. A unit whose
+worker was lost, or that could not be done there, is done here; one whose worker is slow is given to others too. So the
+answer is that of one machine, whatever happens to workers, and does not wait for the slowest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import triage
 from triage.base.errors import OptionError
-from triage.base.forks import SharedWork, load_shared_texts
+from triage.base.forks import SharedWork
+from triage.base.packed_results import pack_result, unpack_result
 from triage.base.request_totals import RequestTotals, process_name, total_cost
 
 T = TypeVar("T")
@@ -125,7 +126,7 @@ class ExecutorWorkers:
             known = self._costs.setdefault(report.worker, [])
             totals = [*known, RequestTotals(*report.before), RequestTotals(*report.after)]
             known[:] = min(totals), max(totals)
-        return list(load_shared_texts(results))
+        return list(unpack_result(results))
 
     def _note_failure(self, reason: str) -> None:
         if reason != _ONLY_HERE:
@@ -243,7 +244,7 @@ class BatchReport(NamedTuple):
 
 def _split_answer(answer: bytes) -> tuple[BatchReport, bytes]:
     end = answer.index(b"\n")
-    return BatchReport(*json.loads(answer[:end])), answer[end:]
+    return BatchReport(*json.loads(answer[:end])), answer[end + 1 :]
 
 
 def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
@@ -263,7 +264,7 @@ def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: str) -> bytes:
-    """Do some units on a worker; return a BatchReport and, in a second line of JSON, the results.
+    """Do some units on a worker; return a BatchReport as a line of JSON, and behind it the packed results.
 
     They are a list for each unit, or why it cannot be done here. Raises VersionError.
     """
@@ -271,7 +272,7 @@ def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: s
     data = _load_shared(shared)
     results = [_try(function, data, unit) for unit in json.loads(units)]
     report = BatchReport(time.monotonic() - began, process_name(), before, total_cost())
-    return f"{json.dumps(report)}\n{json.dumps(results)}".encode()
+    return json.dumps(report).encode() + b"\n" + pack_result(results)
 
 
 def _try(function: Callable[[SharedData, Any], Any], data: SharedData, unit: Any) -> list[Any] | str:

@@ -1,13 +1,13 @@
 """Share long work among forked processes, threads, or other machines (executor_work.py).
 
-Processes inherit all data, and send results back as JSON through pipes.
+Processes inherit all data, and send results back through pipes (packed_results.py), each behind its length.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import signal
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,9 +17,11 @@ from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, Protocol, TypeVar
 
 from triage.base.lazy_dataclass import dataclass
+from triage.base.packed_results import pack_result, unpack_result
 
 T = TypeVar("T")
 Work = Callable[[BufferedWriter], None]
+_LENGTH = struct.Struct("<Q")
 
 
 def _unchanged(result: Any) -> Any:
@@ -44,8 +46,8 @@ class RemoteUnits:
 class SharedWork(Generic[T]):
     """Work in `count` units that do not depend on each other: `do(number)` does one.
 
-    `pack` turns a result into what JSON can carry, `unpack` turns it back. `describe` tells how another machine does
-    the units. Threads need none of them.
+    `pack` turns a result into what `pack_result` takes, `unpack` turns it back. `describe` tells how another machine
+    does the units. Threads need none of them.
     """
 
     do: Callable[[int], T]
@@ -121,8 +123,8 @@ def map_forked(
 ) -> Iterator[T]:
     """Yield `work(0)`, `work(1)` … `work(count - 1)` in this order.
 
-    `pack` turns a result into what JSON can carry, `unpack` turns it back. The parent does what a child leaves undone
-    because it died or met an error, so the parent raises the error.
+    `pack` turns a result into what `pack_result` takes, `unpack` turns it back. The parent does what a child leaves
+    undone because it died or met an error, so the parent raises the error.
     """
     children = min(usable_processes(processes), count)
     if children < 2:
@@ -133,18 +135,17 @@ def map_forked(
     ]
     with forked(works) as pipes:
         for number in range(count):
-            line = pipes[number % children].readline()
-            yield unpack(load_shared_texts(line)) if line.endswith(b"\n") else work(number)
+            packed = _read_result(pipes[number % children])
+            yield work(number) if packed is None else unpack(unpack_result(packed))
 
 
-def load_shared_texts(line: bytes) -> Any:
-    """Return what JSON holds. Equal strings are one object: facts of a file repeat their texts and names."""
-    shared: dict[str, str] = {}
-
-    def make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        return {key: shared.setdefault(value, value) if type(value) is str else value for key, value in pairs}
-
-    return json.loads(line, object_pairs_hook=make_object)
+def _read_result(pipe: BufferedReader) -> bytes | None:
+    """Return the next result of a child; None if the child ended before it was complete."""
+    length = pipe.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        return None
+    packed = pipe.read(_LENGTH.unpack(length)[0])
+    return packed if len(packed) == _LENGTH.unpack(length)[0] else None
 
 
 def usable_processes(processes: int) -> int:
@@ -207,5 +208,6 @@ def _run_child(work: Work, read_end: int, write_end: int) -> None:
 
 def _write_results(work: Callable[[int], Any], numbers: range, pipe: BufferedWriter) -> None:
     for number in numbers:
-        pipe.write(json.dumps(work(number)).encode() + b"\n")
+        packed = pack_result(work(number))
+        pipe.write(_LENGTH.pack(len(packed)) + packed)
         pipe.flush()

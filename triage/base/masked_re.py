@@ -12,11 +12,10 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from triage.base.digit_masks import mask_digits
+from triage.base.digit_masks import mask_text
 from triage.base.lazy_re import lazy_re
 
 _MOST_ANSWERS = 1 << 12
-_MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
 _LONGEST_KEPT = 1 << 11  # characters of a text whose answer is remembered
 _DIGITS = "0123456789"
 _TOKEN = lazy_re(
@@ -110,12 +109,6 @@ class MaskedPatterns:
             numbers = tuple(number for number, one in enumerate(self._patterns) if one.may_match(text))
             self._candidates[mask] = numbers
         return numbers
-
-
-@functools.lru_cache(_MOST_TEXTS)
-def mask_text(text: str) -> str:
-    """Return the mask of a decoded text; it is as long as the text."""
-    return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
 def widen_digits(pattern: str) -> str:

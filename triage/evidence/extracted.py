@@ -93,5 +93,13 @@ def pack(extracted: ExtractedSource) -> Any:
 
 
 def unpack(packed: Any) -> ExtractedSource:
-    """Return what was packed."""
+    """Return what was packed. Equal texts are one object: facts of a source repeat their texts and names."""
+    shared: dict[str, str] = {}
+    for row in packed["facts"]:
+        _share_texts(row, shared)
+        _share_texts(row["fields"], shared)
     return msgspec.convert(packed, ExtractedSource, dec_hook=lambda kind, row: msgspec.convert(row[1], DETAILS[row[0]]))
+
+
+def _share_texts(row: dict[str, Any], shared: dict[str, str]) -> None:
+    row.update([(name, shared.setdefault(text, text)) for name, text in row.items() if type(text) is str])

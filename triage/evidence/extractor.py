@@ -21,16 +21,18 @@ def make_evidence(
     block: Block, kind: str, component: str, text: str, detail: Detail | None = None, **fields: str
 ) -> Evidence:
     """Return one fact of a block. All facts of logs are made here, so this is where secrets are taken out."""
+    text, lines = text.strip("\n"), "\n".join(block.lines)
+    clean = redact(text)
     return Evidence(
         kind=kind,
         component=component,
-        text=redact(text.strip("\n"))[:TEXT_CHARACTERS],
+        text=clean[:TEXT_CHARACTERS],
         origin=block.origin,
         source=block.source,
         offset=block.headline,
         end=block.end,
         fields={name: redact(value) for name, value in fields.items() if value},
-        excerpt="\n".join(shorten(tuple(redact("\n".join(block.lines)).split("\n")))),
+        excerpt="\n".join(shorten(tuple((clean if text == lines else redact(lines)).split("\n")))),
         detail=detail,
         inherits_time=not block.has_own_time and block.origin.time is not None,
     )

@@ -99,11 +99,11 @@ class _Glance:
 
 @dataclass(frozen=True, slots=True)
 class _Region:
-    """The lines behind facts that stand near each other, their offsets, and what each may show."""
+    """The lines behind facts that stand near each other, their offsets, and those that may be signs, by their index."""
 
     lines: Sequence[Line]
     offsets: Sequence[int]
-    glances: Sequence[_Glance]
+    signs: Sequence[tuple[int, _Glance]]
 
 
 class _LinesBehind:
@@ -124,8 +124,8 @@ class _LinesBehind:
         region = self._read(fact.offset)
         first = bisect.bisect_left(region.offsets, fact.end)
         stop = min(first + _NEAR_LINES, bisect.bisect_left(region.offsets, fact.offset + _REACH))
-        glances = [(region.glances[number], region.lines[number]) for number in range(first, stop)]
-        signs = [(glance, line) for glance, line in glances if glance.may_be_sign]
+        near = region.signs[_bisect_signs(region.signs, first) : _bisect_signs(region.signs, stop)]
+        signs = [(glance, region.lines[number]) for number, glance in near]
         return region.lines[first : min(first + _NEXT_LINES, stop)], signs
 
     def _read(self, offset: int) -> _Region:
@@ -134,8 +134,13 @@ class _LinesBehind:
         if number not in self._regions:
             start, end = self._borders[number]
             lines = list(self._text.lines_from(start, end - start))
-            self._regions[number] = _Region(lines, [line.offset for line in lines], list(map(_glance_at, lines)))
+            signs = [(index, glance) for index, glance in enumerate(map(_glance_at, lines)) if glance.may_be_sign]
+            self._regions[number] = _Region(lines, [line.offset for line in lines], signs)
         return self._regions[number]
+
+
+def _bisect_signs(signs: Sequence[tuple[int, _Glance]], index: int) -> int:
+    return bisect.bisect_left(signs, index, key=lambda sign: sign[0])
 
 
 def _find_sign(fact: Evidence, text: Text, lines: _LinesBehind) -> str:
@@ -213,9 +218,16 @@ def _states_recovery(text: str) -> bool:
 def _find_sign_before(fact: Evidence, text: Text) -> str:
     lines = (line.raw for line in itertools.islice(text.lines_before(fact.offset, _REACH), _LINES_BEFORE))
     for line in lines:
+        if not _may_be_sign_before(line[:_LONGEST]):
+            continue
         if (match := _COMMAND.search(line[:_LONGEST])) is not None:
             is_past = _OF_THE_PAST.search(match["command"]) is not None
             return "The command above it asks for an earlier boot or an old log" if is_past else ""
         if _HEADING.search(line[:_LONGEST]):
             return "It stands in a document or a mail"
     return ""
+
+
+@ask_masked_text
+def _may_be_sign_before(text: str) -> bool:
+    return _COMMAND.may_match(text) or _HEADING.may_match(text)

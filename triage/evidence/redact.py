@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from triage.base.digit_masks import mask_text
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import mask_text, widen_digits
+from triage.base.masked_re import widen_digits
 from triage.evidence.redaction import Pseudonyms, Redaction, load_redaction
 from triage.evidence.secrets import EMAIL, RULES
 from triage.evidence.secrets.interface import mask_match

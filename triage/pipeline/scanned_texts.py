@@ -14,6 +14,7 @@ from triage.model import Deviation, Evidence, Explanation, Finding, LastLine, So
 from triage.records.activity import Activity
 from triage.records.saved_cells import SavedCells
 from triage.records.text import LONGEST, Text
+from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 from triage.sources.opened_file import why_unreadable
 
@@ -47,6 +48,8 @@ class ScannedTexts:
 
     def read_of(self, source: Source, scan: ScanResult) -> Callable[[int, int], bytes]:
         """Return a function that reads bytes of the source by offset and length."""
+        if isinstance(scan.edges, HeldEdges) and len(whole := scan.edges.tail) == scan.size:
+            return lambda offset, length: whole[offset : offset + length]
         if source.path is not None:
             path = source.path
             return lambda offset, length: self._files.read_at(path, offset, length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Collection, Sequence
 
@@ -183,6 +184,7 @@ _SNAPSHOT = masked_re(
 )
 _PROC_STATUS = lazy_re(rb"Name:\t[^\n]*\n(?:Umask|State):\t|tid \d+ comm ")
 _COMPRESSED = lazy_re(r"\.(?:gz|xz|zst|bz2)$")
+_MOST_NAMES = 64  # several rooms ask for the name of the file that is read
 _LONGEST = 4096  # Linux's PATH_MAX; an archive may have longer names
 _NUMERIC_PARTS = ("rank", "local_rank", "pid", "attempt")
 
@@ -198,6 +200,7 @@ def find_root(paths: Sequence[str], names: Collection[str]) -> str:
     return common_path(directories) if len(directories) > 1 else directories[0]
 
 
+@functools.lru_cache(_MOST_NAMES)
 def parse_file_name(name: str, root: str = "") -> Origin:
     """Return what a path says about the writer: `node3/attempt_0/2/stderr.log`, `rank_12.log`.
 

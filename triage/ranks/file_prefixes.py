@@ -15,7 +15,7 @@ from triage.base.lazy_re import lazy_re
 from triage.ranks import file_prefix_checks as checks
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS
-from triage.ranks.prefix import ParsedLine, parse_prefix
+from triage.ranks.prefix import names_rank, parse_prefix
 from triage.ranks.program_tags import FIRST_TAGS, INNER_TAGS
 from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
@@ -350,15 +350,10 @@ def _find_program_tag(lines: Sequence[str], looks: Sequence[_Look], table: Table
         return None
     if table is BY_START and 3 * sum(look.has_rank for look in looks) >= len(lines):
         return None
-    parsed = [parse_prefix(line, 1970, table) for line in lines]
-    if 3 * sum(map(_has_rank, parsed)) >= len(lines):
+    if 3 * sum(names_rank(line, table) for line in lines) >= len(lines):
         return None
-    texts = [line.text for line in parsed]
+    texts = [parse_prefix(line, 1970, table).text for line in lines]
     return next((tag for tag in PROGRAM_TAGS if _is_common(tag, [texts], len(lines))), None)
-
-
-def _has_rank(line: ParsedLine) -> bool:
-    return line.origin.rank is not None or line.origin.local_rank is not None
 
 
 def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
@@ -413,7 +408,7 @@ def _look_at(line: str) -> _Look:
         _BANNER.search(line) is not None,
         _PDSH_REPORT.match(line) is not None,
         _MAY_BE_TAGGED.search(line) is not None,
-        _has_rank(parse_prefix(line, 1970, BY_START)),
+        names_rank(line, BY_START),
         tuple(tuple(map(_begins(text), FILE_PREFIXES)) if texts else None for texts in views for text in texts or [""]),
     )
 

@@ -89,6 +89,13 @@ def read_layers(line: str, table: Table) -> tuple[str, ...]:
     return _places_of(line, table, (), False).layers
 
 
+def names_rank(line: str, table: Table) -> bool:
+    """Whether the prefix of a line has a rank or a local rank: no digit decides that."""
+    return any(
+        key in ("rank", "local_rank") and line[at][:1] != "-" for key, at in _places_of(line, table, (), False).origin
+    )
+
+
 def _places_of(line: str, table: Table, outer_layers: tuple[str, ...], has_outer_writer: bool) -> _Places:
     masked = mask_digits(line.encode("utf-8", "surrogatepass"))
     find_places = _find_places if len(masked) <= _LONGEST_KEPT else _find_places.__wrapped__

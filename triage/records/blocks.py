@@ -85,19 +85,27 @@ def _collect_while(pattern: str, most: int) -> Callable[[Text, Line], CollectedL
     compiled = lazy_re(pattern)
 
     def collect(text: Text, first: Line) -> CollectedLines:
-        lines = [first]
-        announces = _announces(first)
-        # A record of several lines has the timestamp and the `[rank3]:` of c10d on its first line only.
-        is_stamped = _is_stamped(text, first)
-        writer = _C10D_RANK.sub("", first.parsed.writer) if first.parsed.opens_record and not is_stamped else None
-        for line in same_writer(text, first, writer, gap=_GAP):
-            if (line.parsed.opens_record and not is_stamped) or len(lines) >= most:
-                break
-            is_entry = announces and len(lines) <= _MOST_ENTRIES and _ENTRY.match(line.parsed.text) is not None
-            if not is_entry and not compiled.match(line.parsed.text):
-                break
-            lines.append(line)
-        return CollectedLines(lines, first)
+        announces, own = _announces(first), first.parsed.writer
+
+        def lines_of(writer: str, *, ends_at_record: bool) -> list[Line]:
+            lines = [first]
+            for line in same_writer(text, first, writer, gap=_GAP):
+                is_entry = announces and len(lines) <= _MOST_ENTRIES and _ENTRY.match(line.parsed.text) is not None
+                belongs = is_entry or compiled.match(line.parsed.text) is not None
+                if not belongs or (ends_at_record and line.parsed.opens_record) or len(lines) >= most:
+                    break
+                lines.append(line)
+            return lines
+
+        if not first.parsed.opens_record:
+            return CollectedLines(lines_of(own, ends_at_record=True), first)
+        # A record of several lines has the timestamp and the `[rank3]:` of c10d on its first line only, unless a
+        # collector stamped every line.
+        as_record = lines_of(_C10D_RANK.sub("", own), ends_at_record=True)
+        as_stamped = lines_of(own, ends_at_record=False)
+        if len(as_record) == len(as_stamped) == 1:
+            return CollectedLines([first], first)
+        return CollectedLines(as_stamped if _is_stamped(text, first) else as_record, first)
 
     return collect
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from triage.base.digit_masks import ask_masked
+from triage.base.digit_masks import ask_masked, ask_masked_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
@@ -80,6 +80,13 @@ def may_introduce(line: bytes) -> bool:
     return _HINT.search(line) is not None
 
 
+@ask_masked_text
+def may_introduce_in_text(text: str) -> bool:
+    """The same for a text without its prefix, more exactly."""
+    forms = (*(form for _, form in _FIXED_FORMS), *_FORMS, *_APART)
+    return may_introduce(text.encode("utf-8", "replace")) and any(form.may_match(text) for form in forms)
+
+
 @dataclass(frozen=True, slots=True)
 class Introduction:
     """The rank and pid of a process where the line says them in a fixed form, and its host; "" where it says none."""
@@ -92,7 +99,7 @@ class Introduction:
 def read_introduction(origin: Origin, text: str) -> Introduction:
     """Return the host that a line names for the rank that it is about; `origin` is what its prefix says."""
     text = text[:LONGEST]
-    if not may_introduce(text.encode("utf-8", "replace")):
+    if not may_introduce_in_text(text):
         return Introduction()
     lower = text.lower()
     for form in (form for hint, form in _FIXED_FORMS if hint in lower):

@@ -18,7 +18,7 @@ from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.stated_ranks import numbers_members, read_stated_ranks, remove_peers
 from triage.records import launcher_worlds
-from triage.records.introductions import may_introduce, names_other_host, read_introduction
+from triage.records.introductions import LONGEST, may_introduce_in_text, names_other_host, read_introduction
 from triage.records.text import Text
 from triage.records.tracebacks import HEADER
 
@@ -189,7 +189,7 @@ def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> I
 def _names_part(text: str) -> bool:
     """Quick check: does a line name a process, a local rank, a node or a host, besides what its prefix says?"""
     patterns = (_PID, _LOCAL, _LISTED, _AGENT, _NODE, _NODE_SIZE, _NODES)
-    return may_introduce(text.encode("utf-8", "surrogatepass")) or any(pattern.search(text) for pattern in patterns)
+    return may_introduce_in_text(text[:LONGEST]) or any(pattern.search(text) for pattern in patterns)
 
 
 def learn_pairing(job: JobMap, source: str, pairing: Pairing) -> None:

@@ -1,6 +1,6 @@
 """The first and last bytes of a source: held, or read again whenever they are needed.
 
-Of ten thousand files they are more than all that is known of these files.
+Of ten thousand files they are more than all that is known of these files, unless the files are small.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from triage.sources.opened_file import open_file
 HEAD = 1 << 13
 TAIL = 1 << 15
 _MOST_HELD = 8
+# Files of so many bytes are held, all together up to so many: opening a file again costs more than its bytes.
+_SMALL_FILE, _MOST_SMALL_BYTES = 1 << 13, 1 << 25
 
 
 class Edges(Protocol):
@@ -39,10 +41,19 @@ class HeldEdges:
 
 
 class EdgeReader:
-    """Reads the edges of files, and holds those of the last few."""
+    """Reads the edges of files, and holds those of the last few and of small files."""
 
     def __init__(self) -> None:
         self._held: OrderedDict[str, HeldEdges] = OrderedDict()
+        self._small_bytes = 0
+
+    def edges_of(self, path: str, size: int) -> Edges:
+        """Return the edges of a file that had `size` bytes, held or to be read again. Raises OSError."""
+        if size <= _SMALL_FILE and self._small_bytes + size <= _MOST_SMALL_BYTES:
+            self._small_bytes += size
+            return read_edges(path, size)
+        open_file(path).close()  # whether it can be read is known now
+        return FileEdges(path, size, self)
 
     def read(self, path: str, size: int) -> HeldEdges:
         """Return the edges of a file that had `size` bytes; empty if it cannot be read any more."""
@@ -60,6 +71,9 @@ class EdgeReader:
 def read_edges(path: str, size: int) -> HeldEdges:
     """Return the edges of a file that had `size` bytes. Raises OSError."""
     with contextlib.closing(open_file(path)) as file:
+        if size <= HEAD:
+            whole = file.read_at(size, 0)
+            return HeldEdges(whole, whole)
         return HeldEdges(file.read_at(min(HEAD, size), 0), file.read_at(min(TAIL, size), max(0, size - TAIL)))
 
 

@@ -20,6 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from triage.base.digit_masks import mask_every_digit
 from triage.scan import database_cache
 from triage.scan.database_cache import StoredDatabases
 from triage.scan.interface import OVERLAP, LiteralMatcher, PossibleMatch
@@ -40,6 +41,9 @@ _SMALL_SAMPLE = 1 << 17
 _LINES_WITHOUT_AUTOMATON = 256
 # In a storm, the usual literals occur in the first bytes of a slice.
 _SLICE_START = 1 << 14
+# From so many literals on, those that a line with other digits may have are looked up by its mask.
+_MANY_CANDIDATES = 8
+_MOST_MASKS, _LONGEST_MASK = 1 << 12, 1 << 11
 
 
 class Storm:
@@ -96,6 +100,8 @@ class HyperscanMatcher:
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
         self._lines_searched = _LINES_WITHOUT_AUTOMATON if sample or stored else 0
+        self._masked_literals: list[bytes] = []
+        self._possible_by_mask: dict[bytes, tuple[int, ...]] = {}
         self._storm = Storm()
         self._literals_of = dict(zip(stored.windows, stored.window_literals, strict=True)) if stored else {}
         self._window_literals: list[tuple[int, ...]] | None = stored.window_literals if stored else None
@@ -160,10 +166,14 @@ class HyperscanMatcher:
         return matches
 
     def literals_in(self, line: bytes, candidates: Collection[int] | None = None) -> tuple[int, ...]:
-        """Return the literals in one line, by `in` for candidates and for the first lines, else by the automaton."""
+        """Return the literals in one line, by `in` for candidates and for the first lines, else by the automaton.
+
+        `candidates` have all that are in the line.
+        """
         literals = self._expressions["all"]
         if candidates is not None:
-            return tuple(sorted([literal for literal in candidates if literals[literal] in line]))
+            few = candidates if len(candidates) < _MANY_CANDIDATES else self._possible_in(line)
+            return tuple(sorted([literal for literal in few if literals[literal] in line]))
         if self._lines_searched < _LINES_WITHOUT_AUTOMATON:
             self._lines_searched += 1
             return tuple(index for index, literal in enumerate(literals) if literal in line)
@@ -172,6 +182,20 @@ class HyperscanMatcher:
         database, scratch = self._database_with_scratch("all")
         database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
         return tuple(sorted(matches))
+
+    def _possible_in(self, line: bytes) -> Collection[int]:
+        """Return the literals that a line with these digits or others may have."""
+        mask = mask_every_digit(line)
+        possible = self._possible_by_mask.get(mask)
+        if possible is None:
+            if not self._masked_literals:
+                self._masked_literals = list(map(mask_every_digit, self._expressions["all"]))
+            possible = tuple(number for number, literal in enumerate(self._masked_literals) if literal in mask)
+            if len(mask) <= _LONGEST_MASK:
+                if len(self._possible_by_mask) >= _MOST_MASKS:
+                    self._possible_by_mask.clear()
+                self._possible_by_mask[mask] = possible
+        return possible
 
     def _literals_by_window(self) -> list[tuple[int, ...]]:
         """Return the literals that contain each window."""
@@ -242,8 +266,8 @@ class HyperscanMatcher:
         counts: dict[int, int] = {}
         for end, window in self._scan_once(unchecked, sample):
             line = sample[sample.rfind(b"\n", 0, end) + 1 : end + 256].split(b"\n", 1)[0]
-            literals = self._literals_of[unchecked[window]]
-            if counts.get(window, 0) < _MAX_RARE or not self.literals_in(line, literals):
+            literals = (self._expressions["all"][number] for number in self._literals_of[unchecked[window]])
+            if counts.get(window, 0) < _MAX_RARE or not any(literal in line for literal in literals):
                 counts[window] = counts.get(window, 0) + 1
         return {unchecked[window] for window, count in counts.items() if count > _MAX_RARE}
 

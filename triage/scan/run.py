@@ -20,14 +20,14 @@ from triage.base.content_digest import digest_list
 from triage.base.forks import LocalThreads, RemoteUnits, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
-from triage.scan.edges import EdgeReader, Edges, FileEdges, HeldEdges, read_edges
+from triage.scan.edges import EdgeReader, Edges, HeldEdges, read_edges
 from triage.scan.interface import SPAN, LiteralMatcher, ScanResult, WriterKey
 from triage.scan.known_spans import FileSpans, FindKnownSpans, KnownSpans, count_complete_spans, divide_spans
 from triage.scan.lines import merge_spans
 from triage.scan.literal_matcher import build
 from triage.scan.one_span import OneOpenFile, Span, decode_span, encode_span, read_sample, scan_span
 from triage.scan.spans import SpanReader
-from triage.sources.opened_file import describe_file, open_file
+from triage.sources.opened_file import describe_file
 
 
 class Container(Protocol):
@@ -287,7 +287,4 @@ class Scan:
 
     def _edges(self, path: str, size: int) -> Edges:
         """Return the edges of a file: those of an object are held, since each reading is a request."""
-        if is_address(path):
-            return read_edges(path, size)
-        open_file(path).close()  # whether it can be read is known now
-        return FileEdges(path, size, self._edge_reader)
+        return read_edges(path, size) if is_address(path) else self._edge_reader.edges_of(path, size)
