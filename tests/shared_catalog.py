@@ -33,12 +33,16 @@ def share_catalog() -> Iterator[None]:
 
 
 def _once_for_each(build: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return `build`, called once for each object; equal ones are not compared, they are large."""
-    results: dict[int, tuple[Any, Any]] = {}
+    """Return `build` of a catalog or its signatures, called once for the same signatures.
+
+    A job that states versions has a catalog of its own, but its signatures are those of the shipped one.
+    """
+    results: dict[tuple[int, ...], tuple[Any, Any]] = {}
 
     def build_once(argument: Any) -> Any:
-        if id(argument) not in results:
-            results[id(argument)] = (argument, build(argument))  # with the argument, so that its id stays taken
-        return results[id(argument)][1]
+        key = tuple(map(id, getattr(argument, "signatures", argument)))
+        if key not in results:
+            results[key] = (argument, build(argument))  # with the argument, so that the ids stay taken
+        return results[key][1]
 
     return build_once

@@ -14,14 +14,24 @@ _YEAR = lazy_re(
     rb"\b(20\d\d)(?:-\d\d-\d\d|/\d\d/\d\d)|\b" + _MONTH + rb" [ \d]\d \d\d:\d\d:\d\d (?:[A-Z]{3,4} )?(20\d\d)\b|"
     rb"\b\d\d? " + _MONTH + rb" (20\d\d)\b"
 )
+_DIGITS = lazy_re(rb"20\d\d")
+_LONGEST = 32  # of a date and time around its year
 
 
 def guess_year(scanned: Sequence[tuple[Source, ScanResult]]) -> int:
     """Return the year for timestamps without one: the first that any source states, else that of the newest file."""
     for _, scan in scanned:
         for data in (scan.head, scan.tail):
-            match = _YEAR.search(data) if b"20" in data else None  # the pattern is slow
-            if match is not None:
-                return int(next(filter(None, match.groups())))
+            if (year := _find_year(data)) is not None:
+                return year
     newest = max((source.mtime for source, _ in scanned if source.mtime), default=0.0)
     return time.gmtime(newest).tm_year
+
+
+def _find_year(data: bytes) -> int | None:
+    """Return the first year; the pattern is slow, so it is asked only around what may be one."""
+    for digits in _DIGITS.finditer(data):
+        for match in _YEAR.finditer(data, max(0, digits.start() - _LONGEST), digits.end() + _LONGEST):
+            if digits.start() in (match.start(1), match.start(2), match.start(3)):
+                return int(digits.group())
+    return None
