@@ -15,6 +15,7 @@ from triage.catalog import near_misses
 from triage.catalog.load import load
 from triage.diagnose import reason
 from triage.pipeline import stages
+from triage.scan import run
 
 # Small jobs: compiling the literals for Hyperscan takes longer than all the rest. Both engines find the same lines.
 OPTIONS = Options(engine="re2")
@@ -27,6 +28,7 @@ def share_catalog() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stages, "load", lambda paths, strict=True: load_once(tuple(paths), strict))
         patch.setattr(evidence, "scan_literals", functools.cache(evidence.scan_literals))
+        patch.setattr(run, "build", functools.cache(run.build))
         patch.setattr(reason, "Matcher", _once_for_each(reason.Matcher))
         patch.setattr(near_misses, "NearMissIndex", _once_for_each(near_misses.NearMissIndex))
         yield

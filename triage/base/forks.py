@@ -17,7 +17,6 @@ from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, Protocol, TypeVar
 
 from triage.base.lazy_dataclass import dataclass
-from triage.base.packed_results import pack_result, unpack_result
 
 T = TypeVar("T")
 Work = Callable[[BufferedWriter], None]
@@ -130,6 +129,8 @@ def map_forked(
     if children < 2:
         yield from map(work, range(count))
         return
+    from triage.base.packed_results import unpack_result
+
     works = [
         partial(_write_results, lambda number: pack(work(number)), range(n, count, children)) for n in range(children)
     ]
@@ -207,6 +208,8 @@ def _run_child(work: Work, read_end: int, write_end: int) -> None:
 
 
 def _write_results(work: Callable[[int], Any], numbers: range, pipe: BufferedWriter) -> None:
+    from triage.base.packed_results import pack_result
+
     for number in numbers:
         packed = pack_result(work(number))
         pipe.write(_LENGTH.pack(len(packed)) + packed)

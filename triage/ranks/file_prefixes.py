@@ -15,7 +15,7 @@ from triage.base.lazy_re import lazy_re
 from triage.ranks import file_prefix_checks as checks
 from triage.ranks.grammar import Grammar, Kind, Table, build_table, make_grammar
 from triage.ranks.grammars import BY_START, GRAMMARS
-from triage.ranks.prefix import names_rank, parse_prefix
+from triage.ranks.prefix import names_rank, read_text
 from triage.ranks.program_tags import FIRST_TAGS, INNER_TAGS
 from triage.ranks.timestamps import ISO, SYSLOG, TIME
 
@@ -54,7 +54,7 @@ _STAMPED_AGAIN = lazy_re(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class FilePrefix:
     """A grammar that counts only in files where most lines have it.
 
@@ -352,7 +352,7 @@ def _find_program_tag(lines: Sequence[str], looks: Sequence[_Look], table: Table
         return None
     if 3 * sum(names_rank(line, table) for line in lines) >= len(lines):
         return None
-    texts = [parse_prefix(line, 1970, table).text for line in lines]
+    texts = [read_text(line, table)[0] for line in lines]
     return next((tag for tag in PROGRAM_TAGS if _is_common(tag, [texts], len(lines))), None)
 
 
@@ -361,7 +361,8 @@ def _remove_prefixes(lines: Sequence[str], table: Table) -> list[str]:
 
     Behind a timestamp or a head of plog or NCCL, `[5108] ` is a thread, and no launcher's prefix.
     """
-    return [parsed.text for parsed in (parse_prefix(line, 1970, table) for line in lines) if not parsed.opens_record]
+    texts = (read_text(line, table) for line in lines)
+    return [text for text, opens_record in texts if not opens_record]
 
 
 def _remove_collector_stamps(lines: Sequence[str]) -> list[str]:
@@ -401,7 +402,7 @@ def _look_at(line: str) -> _Look:
         *(_remove_prefixes([line], _table_with((), rest)) for rest in _MORE_LEFT),
         _remove_stamps([line]),
     ]
-    behind = parse_prefix(line, 1970, UNLABELLED).text if _LABEL_END.search(line) else ""
+    behind = read_text(line, UNLABELLED)[0] if _LABEL_END.search(line) else ""
     return _Look(
         _LABEL.match(line) is not None,
         _LABEL.match(behind) is not None,

@@ -14,7 +14,7 @@ START_CLASSES = ("[d", "[a", "[_", "date", "d", "a", "(", "_")
 _GROUPS = lazy_re(r"\(\?P<(\w+)>")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Grammar:
     """One layer of a prefix.
 

@@ -89,6 +89,12 @@ def read_layers(line: str, table: Table) -> tuple[str, ...]:
     return _places_of(line, table, (), False).layers
 
 
+def read_text(line: str, table: Table) -> tuple[str, bool]:
+    """Return the text of a line behind its prefix, and whether the prefix opens a record."""
+    places = _places_of(line, table, (), False)
+    return line[places.text], places.opens_record
+
+
 def names_rank(line: str, table: Table) -> bool:
     """Whether the prefix of a line has a rank or a local rank: no digit decides that."""
     return any(

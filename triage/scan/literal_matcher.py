@@ -20,10 +20,10 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from triage.base.digit_masks import mask_every_digit
 from triage.scan import database_cache
 from triage.scan.database_cache import StoredDatabases
 from triage.scan.interface import OVERLAP, LiteralMatcher, PossibleMatch
+from triage.scan.literals_by_mask import LONGEST, LiteralsByMask
 from triage.scan.windows import add_missing_windows, literals_by_window, replace_common_windows
 
 # A matcher for the other literals is built once so many slices had the same ones; building takes as long as some
@@ -41,9 +41,8 @@ _SMALL_SAMPLE = 1 << 17
 _LINES_WITHOUT_AUTOMATON = 256
 # In a storm, the usual literals occur in the first bytes of a slice.
 _SLICE_START = 1 << 14
-# From so many literals on, those that a line with other digits may have are looked up by its mask.
+# For fewer candidates `in` is faster than the mask of the line.
 _MANY_CANDIDATES = 8
-_MOST_MASKS, _LONGEST_MASK = 1 << 12, 1 << 11
 
 
 class Storm:
@@ -100,8 +99,7 @@ class HyperscanMatcher:
         self._lock = threading.Lock()
         self._scratches: dict[str, tuple[Any, Any]] = {}
         self._lines_searched = _LINES_WITHOUT_AUTOMATON if sample or stored else 0
-        self._masked_literals: list[bytes] = []
-        self._possible_by_mask: dict[bytes, tuple[int, ...]] = {}
+        self._by_mask = LiteralsByMask(self._expressions["all"])
         self._storm = Storm()
         self._literals_of = dict(zip(stored.windows, stored.window_literals, strict=True)) if stored else {}
         self._window_literals: list[tuple[int, ...]] | None = stored.window_literals if stored else None
@@ -172,8 +170,9 @@ class HyperscanMatcher:
         """
         literals = self._expressions["all"]
         if candidates is not None:
-            few = candidates if len(candidates) < _MANY_CANDIDATES else self._possible_in(line)
-            return tuple(sorted([literal for literal in few if literals[literal] in line]))
+            if len(candidates) >= _MANY_CANDIDATES and len(line) <= LONGEST:
+                return self._by_mask.find(line)
+            return tuple(sorted([literal for literal in candidates if literals[literal] in line]))
         if self._lines_searched < _LINES_WITHOUT_AUTOMATON:
             self._lines_searched += 1
             return tuple(index for index, literal in enumerate(literals) if literal in line)
@@ -182,20 +181,6 @@ class HyperscanMatcher:
         database, scratch = self._database_with_scratch("all")
         database.scan(line, match_event_handler=lambda literal, *_: add(literal), scratch=scratch)
         return tuple(sorted(matches))
-
-    def _possible_in(self, line: bytes) -> Collection[int]:
-        """Return the literals that a line with these digits or others may have."""
-        mask = mask_every_digit(line)
-        possible = self._possible_by_mask.get(mask)
-        if possible is None:
-            if not self._masked_literals:
-                self._masked_literals = list(map(mask_every_digit, self._expressions["all"]))
-            possible = tuple(number for number, literal in enumerate(self._masked_literals) if literal in mask)
-            if len(mask) <= _LONGEST_MASK:
-                if len(self._possible_by_mask) >= _MOST_MASKS:
-                    self._possible_by_mask.clear()
-                self._possible_by_mask[mask] = possible
-        return possible
 
     def _literals_by_window(self) -> list[tuple[int, ...]]:
         """Return the literals that contain each window."""
@@ -314,6 +299,7 @@ class Re2Matcher:
         import re2
 
         self._literals = tuple(literals)
+        self._by_mask = LiteralsByMask(self._literals)
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
         options.max_mem = 1 << 28
@@ -346,6 +332,8 @@ class Re2Matcher:
 
     def literals_in(self, line: bytes, candidates: Collection[int] | None = None) -> tuple[int, ...]:
         """Return the literals in one line."""
+        if len(line) <= LONGEST:
+            return self._by_mask.find(line)
         return tuple(index for index, literal in enumerate(self._literals) if literal in line)
 
 
