@@ -69,7 +69,7 @@ def epilog(site: Path, **variables: str) -> None:
     # `triage` of this checkout, not of /usr/local/bin.
     script.write_text(recipe("Slurm", "bash").replace("/usr/local/bin:", f"{site}/bin:"), encoding="utf-8")
     command = ["bash", str(script)]
-    subprocess.run(command, env=environment(site, **variables), stdin=subprocess.DEVNULL, timeout=60, check=True)
+    subprocess.run(command, env=environment(site, **variables), stdin=subprocess.DEVNULL, timeout=300, check=True)
 
 
 def test_the_epilog_of_slurm_reports_beside_the_output(site: Path) -> None:
@@ -129,7 +129,7 @@ def test_the_sidecar_reports_when_the_pod_ends(site: Path, heading: str, kinds: 
     assert watch.stdout is not None
     event = json.loads(watch.stdout.readline())
     watch.send_signal(signal.SIGTERM)
-    watch.communicate(timeout=60)
+    watch.communicate(timeout=300)
     assert watch.returncode == 0
     assert (event["event"], event["ranks"]) == ("failure", [2])
 
@@ -150,7 +150,7 @@ case "$1" in
   logs) if [ "$3" = job-name=train-c ]; then exit 1; fi; sed 's/^/[pod\\/train-a-x7k2p\\/trainer] /' {JOB} ;;
 esac""",
     )
-    subprocess.run(container["command"], env=environment(site), timeout=120, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(container["command"], env=environment(site), timeout=300, check=True, stdout=subprocess.DEVNULL)
     calls = (site / "calls").read_text().splitlines()
     assert "{.metadata.annotations.triage/diagnosed}" in calls[0]
     assert [call for call in calls if call.startswith("annotate")] == [

@@ -245,3 +245,14 @@ def test_groups_without_a_description_are_parallel_by_their_ranks() -> None:
         Group(name, f"mesh_dp_{name}", ranks, has_stated_members=True) for name, ranks in (("1", (0, 1)), ("2", (0, 4)))
     ]
     assert group_kind(named[0]) == group_kind(named[1])
+
+
+@pytest.mark.parametrize(("queued", "is_certain"), [(1, False), (0, True)])
+def test_equally_many_open_calls_may_be_full_ring_buffers(queued: int, is_certain: bool) -> None:
+    """Where a call has not started on a rank, an earlier open one may be lost, unless the dumps differ in length."""
+    dumps = only_open(Job({rank: [Call(), Call(works=False), Call()] for rank in range(2)}, window=2).dumps())
+    del dumps[0]["entries"][1 + queued :]
+    for entry in dumps[1]["entries"]:
+        entry["state"] = "scheduled"
+    (fault,) = roots(dumps)
+    assert (fault.rule, fault.ranks, fault.is_certain) == ("lagging-rank", (1,), is_certain)

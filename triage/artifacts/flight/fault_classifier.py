@@ -19,6 +19,7 @@ from triage.artifacts.flight.divergence import (
     find_shift,
     was_visited_by,
 )
+from triage.artifacts.flight.first_calls import may_lack_calls
 from triage.artifacts.flight.model import (
     STARTED,
     CallSite,
@@ -329,7 +330,10 @@ def _all_entered(recording: Recording, stall: Stall) -> Fault:
     if stall.kind == "not-started":
         started = format_ranks(stall.entered - stall.odd)
         text = f"{call} has started on {started} but not on {odd}: an unrecorded operation keeps that device busy"
-        return _make_fault(recording, stall, "lagging-rank", stall.odd, text)
+        doubt = "a full ring buffer may have dropped an earlier call in which it waits"
+        return _make_fault(
+            recording, stall, "lagging-rank", stall.odd, text, uncertainty=doubt if may_lack_calls(recording) else ""
+        )
     lists_members = stall.grid.group.has_stated_members or stall.column
     everybody = f"{format_ranks(stall.entered)} all wait in {call} with the same sizes and no rank is missing"
     reasons = [] if lists_members else ["a member that the dumps do not list may be missing"]

@@ -39,3 +39,13 @@ def records_starts(recording: Recording) -> bool:
     return bool((recording.table.state == STARTED).any()) or any(
         each.started >= 0 for each in recording.status.values()
     )
+
+
+def may_lack_calls(recording: Recording) -> bool:
+    """Return whether dumps of open calls may be full ring buffers, which dropped earlier open calls.
+
+    Then they have equally many entries.
+    """
+    return all(dump.only_open for dump in recording.dumps.values()) and (
+        len({dump.entries for dump in recording.dumps.values()}) == 1
+    )
