@@ -144,8 +144,11 @@ class Connections(Protocol):
     def wait_for_change(self, table: str, seconds: float) -> None:
         """Return when `table` may have new work, at the latest after so many seconds. Only `task` reports it."""
 
-    def after_copy(self, db: Transaction) -> None:
-        """Make new rows follow the numbers of copied ones."""
+    def before_copy(self, db: Transaction) -> bool:
+        """Prepare an empty store for the rows of another one; return what `after_copy` must know."""
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
+        """Make new rows follow the numbers of copied ones, and the sums those rows."""
 
     def translate_errors(self) -> AbstractContextManager[None]:
         """Raise errors of the database as StoreError, with what to do."""

@@ -210,9 +210,13 @@ class VisibleConnections:
         """Return when `table` may have new work, at the latest after so many seconds."""
         self._inner.wait_for_change(table, seconds)
 
-    def after_copy(self, db: Transaction) -> None:
+    def before_copy(self, db: Transaction) -> bool:
+        """Prepare an empty store for the rows of another one."""
+        return self._inner.before_copy(db)
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
         """Make new rows follow the numbers of copied ones."""
-        self._inner.after_copy(db)
+        self._inner.after_copy(db, is_bulk=is_bulk)
 
     def translate_errors(self) -> AbstractContextManager[None]:
         """Raise errors of the database as StoreError, with what to do."""
