@@ -77,7 +77,7 @@ class TextSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents.
+    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents, `by_scan` none.
 
     `schema` is the name of the tables' schema. `among` is empty, or for a reader of a part a condition that a number of
     an incident, in place of {}, is visible.
@@ -86,6 +86,7 @@ class Dialect:
     name: str
     like: str  # compares without regard to case
     by_time: str
+    by_scan: str
     skip_locked: str  # leaves out rows that another transaction is about to change
     whole: str  # the whole number below a positive number
     defer_references: str  # rows may refer to later ones of the same transaction

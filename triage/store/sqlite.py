@@ -28,6 +28,7 @@ DIALECT = Dialect(
     name="sqlite",
     like="LIKE",
     by_time="INDEXED BY incident_at",
+    by_scan="NOT INDEXED",
     skip_locked="",
     whole="CAST({} AS INTEGER)",
     defer_references="PRAGMA defer_foreign_keys = ON",

@@ -147,7 +147,9 @@ class VisibleConnections:
         self._inner = connections
         self._values = (*(text for fact in facts for text in fact), reader)
         dialect = connections.dialect
-        self.dialect: Dialect = dataclasses.replace(dialect, by_time="", among="AND {} IN (SELECT num FROM visible)")
+        self.dialect: Dialect = dataclasses.replace(
+            dialect, by_time="", by_scan="", among="AND {} IN (SELECT num FROM visible)"
+        )
         row = connections.read_one(f"SELECT {dialect.schema} AS name")
         assert row is not None
         self._base = '"{}".'.format(str(row["name"]).replace('"', '""'))

@@ -322,6 +322,7 @@ def detail_pages(page_server: PageServer) -> list[str]:
         f"{incidents[0]}/compare",
         "/causes/data.worker-killed",
         "/hosts/node1",
+        "/hosts/node1/devices/0",
         "/views",
         f"/causes/{cluster}",
         "/signatures/data.worker-killed",

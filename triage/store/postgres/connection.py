@@ -41,6 +41,7 @@ DIALECT = Dialect(
     name="postgres",
     like="ILIKE",
     by_time="",
+    by_scan="",
     skip_locked="FOR UPDATE SKIP LOCKED",
     whole="CAST(trunc({}) AS BIGINT)",
     defer_references="SET CONSTRAINTS ALL DEFERRED",
