@@ -61,13 +61,13 @@ def test_settings_are_stored_with_each_job(jobs: Path, command: Command, tmp_pat
     path = tmp_path / "triage.db"
     assert command("ingest", "--each", jobs, "--store", path)[0] == 0
     with Store.open(path) as store:
-        found = {
+        settings = {
             item.job_name: store.service_data.get_document(store.incidents.find_number(item.id), "environment")
             for item in store.search.list_incidents()
         }
-    assert found["b"] is None
-    assert found["a"] is not None
-    assert found["a"]["agreed"]["NCCL_ALGO"] == "Ring"
+    assert settings["b"] is None
+    assert settings["a"] is not None
+    assert settings["a"]["agreed"]["NCCL_ALGO"] == "Ring"
 
 
 def test_the_order_does_not_depend_on_the_processes(jobs: Path, command: Command) -> None:
