@@ -47,7 +47,7 @@ format: $(BIN)/.stamp ## Put the code into shape
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: compiled ## Measure against ripgrep on 1 GiB of generated logs, and write docs/performance.md (12 GB of disk)
+bench: compiled ## Measure against ripgrep on 1 GiB of generated logs, and write docs/performance.md (20 GB of disk)
 	$(BIN)/python bench/run.py
 
 bench-meaning: $(TORCH_VENV)/.stamp ## Measure search by meaning beside full text, and write its table in docs/clustering.md

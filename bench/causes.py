@@ -1,130 +1,152 @@
-"""Measure the list of causes over many incidents: `python bench/causes.py --count 1000000 --causes 300`.
+"""Measure the pages of a support team: the causes of 10,000 and of 1,000,000 stored incidents, in 300 causes.
 
-Writes a scratch store of rows of jobs and incidents without reports: the sums by cause need no more. Two thirds of the
-causes are signatures, the others clusters. Prints the median and the longest of 20 calls of each list, in milliseconds,
-and of the pages as a browser gets them, without the cache of responses.
+`triage serve` answers as for a browser. Each page is asked for once right after the start, with nothing of the store in
+memory, and then CALLS times; each address is new, so that no cache of answers helps. The processor time is that of the
+server. The stores are those of filled.py: a million takes ten minutes and 7.5 GB. With `--postgres` the stores are
+copied into a server of PostgreSQL first. The last line is for programs.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
-import random
+import os
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from triage.store import Store  # noqa: E402
+from filled import prepare_store  # noqa: E402
+from service import PAGE, Server  # noqa: E402
+
+from triage.store import Store, copying  # noqa: E402
 from triage.store.causes import CauseFilter  # noqa: E402
 
 CALLS = 20
-BATCH = 10_000
-DAY = 86_400
-HOSTS, JOBS = 2000, 5000
-_INCIDENT = (
-    *("id", "job", "verdict", "title", "signature", "key", "domain", "severity", "confidence", "ranks", "hosts", "at"),
-    *("stored_at", "seen_at", "seen", "tool_version", "catalog_version", "digest"),
-)
+SIZES = (10_000, 1_000_000)
+NAMES = {10_000: "list", 1_000_000: "million"}
+FOOT_SECONDS = 5.5  # then the foot of a page, with the last ingest, is computed again
+_TICK = os.sysconf("SC_CLK_TCK")
 
 
-def fill_store(store: Store, count: int, causes: int, days: int = 365) -> None:
-    """Store incidents of some causes: few are frequent and most are rare, as in a cluster of a year."""
-    chance, now = random.Random(7), time.time()
-    with store.connections.write() as db:
-        for number in range(0, causes, 3):
-            cluster = f"u-{number:06x}"
-            row = (cluster, "open", f"ValueError: shard {number} is torn", now - days * DAY)
-            db.execute("INSERT INTO cluster (id, state, title, created_at) VALUES (?, ?, ?, ?)", row)
-            db.execute(
-                "INSERT INTO cluster_key (key, version, cluster, guard, headline, anchored, why, trail, created_at) "
-                "VALUES (?, 1, ?, '', '', 1, 'new', '[]', ?)",
-                (f"k{number}", cluster, now),
-            )
-    weights = [1 / (1 + number) ** 0.8 for number in range(causes)]
-    for begin in range(0, count, BATCH):
-        roots = chance.choices(range(causes), weights, k=min(BATCH, count - begin))
-        rows = list(_rows(begin, roots, chance, now, days))
-        with store.connections.write() as db:
-            db.executemany("INSERT INTO job VALUES (?, ?, ?, 8, NULL, NULL, '{}')", [row[0] for row in rows])
-            marks = ", ".join("?" * len(_INCIDENT))
-            db.executemany(f"INSERT INTO incident ({', '.join(_INCIDENT)}) VALUES ({marks})", [row[1] for row in rows])
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Milliseconds of the first call, and the median, the longest and the processor time of the later ones."""
+
+    first: float
+    median: float
+    longest: float
+    processor: float
 
 
-def _rows(
-    begin: int, roots: list[int], chance: random.Random, now: float, days: int
-) -> Iterator[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-    for number, root in enumerate(roots, begin):
-        at, job = now - chance.random() * days * DAY, f"j-{number:012x}"
-        name = f"train-{chance.randrange(JOBS)}"
-        is_known = root % 3 != 0
-        yield (
-            (job, name, f"/jobs/{name}/{number}"),
-            (
-                *(f"i-{number:012x}", job, "known" if is_known else "unknown", f"Failure {root}"),
-                *(f"bench.failure-{root}" if is_known else None, None if is_known else f"k{root}", "bench", "fatal"),
-                *(0.9, "[1]", json.dumps([f"node{chance.randrange(HOSTS):04d}"]), at, at, at, 1, "1", "1", ""),
-            ),
-        )
+def find_pages(store: str) -> dict[str, str]:
+    """Return the addresses that are measured: those of the most frequent signature, cluster and host, too."""
+    with Store.open(store) as opened:
+        most = [
+            opened.causes.list_causes(CauseFilter(kind=kind), order="count", limit=1).causes[0]
+            for kind in ("signature", "cluster")
+        ]
+    return {
+        "start page": "/causes",
+        "causes of a host": f"/causes?host={most[0].hosts[0]}",
+        "page of a signature": f"/causes/{most[0].id}",
+        "page of a cluster": f"/causes/{most[1].id}",
+        "page of a host": f"/hosts/{most[0].hosts[0]}",
+        "list of incidents": "/incidents",
+        "incidents of a verdict": "/incidents?verdict=unknown",
+    }
 
 
-def measure(name: str, call: Callable[[], object]) -> None:
-    """Print the median and the longest time of some calls."""
-    times = []
-    for _ in range(CALLS):
-        begin = time.perf_counter()
-        call()
-        times.append(1000 * (time.perf_counter() - begin))
-    print(f"{name}: median {statistics.median(times):.0f} ms, longest {max(times):.0f} ms", flush=True)
+def measure_pages(store: str, pages: dict[str, str]) -> Iterator[tuple[str, Timing]]:
+    """Yield the times of each page, each on a server that was just started."""
+    numbers = itertools.count()
+    for name, address in pages.items():
+        with tempfile.TemporaryDirectory(prefix="triage-bench-") as scratch:
+            server = Server(Path(scratch), store, 1, 0)
+            try:
+                get(server, "/sign-in", numbers)  # the process is warm, the store is not
+                time.sleep(FOOT_SECONDS)
+                forget_pages(store)
+                first = get(server, address, numbers)
+                before = processor_seconds(server.process.pid)
+                times = [get(server, address, numbers) for _ in range(CALLS)]
+                used = 1000 * (processor_seconds(server.process.pid) - before) / CALLS
+            finally:
+                server.stop()
+        yield name, Timing(first, statistics.median(times), max(times), used)
 
 
-def measure_pages(store: Store) -> None:
-    """Measure the first page and the page of the most frequent cause; a new query each time passes the cache by."""
-    from starlette.testclient import TestClient
+def get(server: Server, address: str, numbers: Iterator[int]) -> float:
+    """Return the milliseconds until a page is there; its address is one that nobody asked for before."""
+    mark = "&" if "?" in address else "?"
+    url = f"http://127.0.0.1:{server.port}{address}{mark}number={next(numbers)}"
+    request = urllib.request.Request(url, headers={"Accept": PAGE})
+    begin = time.perf_counter()
+    with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=120) as answer:
+        answer.read()
+    return 1000 * (time.perf_counter() - begin)
 
-    from triage.service.app import create_app
-    from triage.settings import Settings
-    from triage.settings.sections import WebSettings
 
-    web = WebSettings(requests_a_minute=100_000, log_requests=False)
-    client, numbers = TestClient(create_app(Settings(web=web), store)), itertools.count()
-    client.base_url = "http://127.0.0.1"
-    for name, address in (
-        ("first page", "/causes"),
-        ("page of a cause", "/causes/bench.failure-1"),
-        ("page of a cluster", "/causes/u-000000"),
-        ("list of incidents", "/incidents"),
-    ):
+def forget_pages(store: str) -> None:
+    """Drop what the system keeps of the file in memory; of a database nothing can be dropped."""
+    for path in (store, f"{store}-wal") if "://" not in store else ():
+        if os.path.exists(path):
+            descriptor = os.open(path, os.O_RDONLY)
+            os.fsync(descriptor)
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(descriptor)
 
-        def get(address: str = address) -> None:
-            answer = client.get(f"{address}?number={next(numbers)}", headers={"Accept": "text/html"})
-            assert answer.status_code == 200, answer.text
 
-        measure(name, get)
+def processor_seconds(pid: int) -> float:
+    """Return the processor time of a process and its children so far."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return (int(fields[11]) + int(fields[12])) / _TICK + sum(processor_seconds(int(child)) for child in children)
 
 
 def main() -> None:
-    """Fill a scratch store, or the empty one at --store, and measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=1_000_000)
-    parser.add_argument("--causes", type=int, default=300)
-    parser.add_argument("--store", help="an empty store; by default a file in a scratch directory")
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as scratch, Store.open(options.store or Path(scratch) / "triage.db") as store:
-        begin = time.perf_counter()
-        fill_store(store, options.count, options.causes)
-        print(f"{options.count / (time.perf_counter() - begin):.0f} incidents/s stored with their sums", flush=True)
-        measure("causes of this week", store.causes.list_causes)
-        measure("causes of one host", lambda: store.causes.list_causes(CauseFilter(host="node0007")))
-        measure("one cause", lambda: store.causes.get("bench.failure-1"))
-        measure_pages(store)
+    """Fill the stores and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--counts", type=int, nargs="+", default=SIZES, help="sizes of the stores")
+    parser.add_argument("--postgres", action="store_true", help="in PostgreSQL instead of SQLite")
+    args = parser.parse_args()
+    keys = {}
+    for count in args.counts:
+        store = str(prepare_store(count))
+        for place in in_postgres(store) if args.postgres else [store]:
+            print(f"{count:,} incidents:       first  median  longest  processor time, in ms")
+            for name, timing in measure_pages(place, find_pages(place)):
+                numbers = (timing.first, timing.median, timing.longest, timing.processor)
+                print(f"  {name:<24}" + "".join(f"{number:8.0f}" for number in numbers), flush=True)
+                if name == "start page":
+                    keys |= {f"causes_{NAMES.get(count, count)}_first_ms": timing.first}
+                    keys |= {f"causes_{NAMES.get(count, count)}_ms": timing.median}
+                    keys |= {f"causes_{NAMES.get(count, count)}_cpu_ms": timing.processor}
+    print("BENCH", *(f"{name}={value:.0f}" for name, value in keys.items()))
+
+
+def in_postgres(store: str) -> Iterator[str]:
+    """Yield the address of a database with all rows of the store; it is gone afterwards."""
+    from tests.store.postgres_server import PostgresServer, find_programs
+
+    programs = find_programs()
+    assert programs is not None, "PostgreSQL is not installed"
+    server = PostgresServer(programs)
+    try:
+        url = server.create_database()
+        with Store.open(store) as source, Store.open(url) as target:
+            copying.copy_store(source.connections, target.connections)
+        server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
+        yield url
+    finally:
+        server.close()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
 """A store full of incidents for benchmarks: `prepare_store(100_000)` returns its file, created at the first call.
 
-The first BASE incidents are variations of recorded samples that are stored normally; the others are copies of their
-rows with another id, time, host and job, in the rows and in the report. Some thousands per second.
+The first incidents are variations of recorded samples that are stored normally, two of each cause. The others
+are copies of their rows with another id, time, host and job, in the rows and in the report: few causes are frequent
+and most are rare. Copies are written without triggers and indexes. Then the sums of causes are computed and the
+indexes and the full text are built, as a migration does.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import hashlib
 import random
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +24,10 @@ sys.path.insert(0, str(ROOT))
 import triage  # noqa: E402
 from triage.model.diagnosis import Diagnosis, Finding  # noqa: E402
 from triage.model.evidence import Evidence  # noqa: E402
-from triage.store import Store, codec  # noqa: E402
+from triage.store import Store, cause_tables, codec  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
+JOBS = ROOT / "samples" / "jobs"
 SAMPLES = (
     "sigkill_perrank",
     "exception_one_rank_tee",
@@ -31,19 +35,21 @@ SAMPLES = (
     "checkpoint_size_mismatch_twonode",
     "disk_full_tee",
 )
-BASE = 500
-BATCH = 500
+UNKNOWN = "exception_one_rank_tee"
+CAUSES = 300
+MOST_RANKS = 64  # of a base: rows of larger jobs would fill the disk
+BATCH = 2000
 YEAR = 365 * 86_400
 DAY = 86_400
-HOSTS = 2000
-_TABLES = ("attempt", "finding", "blamed_rank", "host", "warning", "redacted")
+HOSTS, TEAMS, PROJECTS, USERS = 2000, 12, 40, 200
+_TABLES = ("attempt", "finding", "blamed_rank", "host", "fact", "warning", "redacted")
 _TIMES = frozenset({"at", "stored_at", "seen_at", "first_time", "last_time"})
 
 
 def prepare_store(count: int) -> Path:
     """Return a store of `count` incidents in bench/data. Copy it before you write to it."""
     DATA.mkdir(exist_ok=True)
-    path = DATA / f"store-{count}.db"
+    path = DATA / f"store-{count}-{CAUSES}.db"
     if not path.exists():
         scratch = path.with_suffix(".part")
         for leftover in DATA.glob(f"{scratch.name}*"):
@@ -54,38 +60,65 @@ def prepare_store(count: int) -> Path:
     return path
 
 
-def fill(path: Path, count: int) -> float:
+def fill(path: Path, count: int, causes: int = CAUSES) -> float:
     """Create the store at `path`; return incidents per second."""
-    bases = [triage.ingest(ROOT / "samples" / "jobs" / name / "job") for name in SAMPLES]
+    bases = list(make_bases(causes))
     chance, now = random.Random(7), time.time()
     started = time.perf_counter()
     with Store.open(path) as store:
         store.connections.get().execute("PRAGMA synchronous = OFF")
+        originals = min(count, 2 * len(bases))
         with store.connections.write():
-            for number in range(min(count, BASE)):
+            for number in range(originals):
                 store.incidents.add(vary_diagnosis(bases[number % len(bases)], number, chance, now))
-        originals = list(_read_rows(store))
-        for begin in range(BASE, count, BATCH):
-            with store.connections.write() as db:
-                for number in range(begin, min(begin + BATCH, count)):
-                    _copy(db, originals[number % len(originals)], number, chance, now)
+        if count > originals:
+            _write_copies(store, list(_read_rows(store, originals)), range(originals, count), chance, now)
         store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return count / (time.perf_counter() - started)
 
 
+def make_bases(causes: int) -> Iterator[Diagnosis]:
+    """Yield a diagnosis for each cause: those of the samples, then unknown failures in different words."""
+    names = dict.fromkeys((*SAMPLES, *sorted(path.name for path in JOBS.iterdir() if (path / "job").exists())))
+    signatures: set[str | None] = {None}
+    for name in list(names)[: max(len(SAMPLES), causes)]:
+        diagnosis = triage.ingest(JOBS / name / "job")
+        signature = diagnosis.root_cause.signature if diagnosis.root_cause else None
+        if signature not in signatures and (diagnosis.job.world_size or 1) <= MOST_RANKS and len(signatures) <= causes:
+            signatures.add(signature)
+            yield diagnosis
+    unknown = triage.ingest(JOBS / UNKNOWN / "job")
+    for number in range(causes - len(signatures) + 1):
+        letters = "".join(chr(ord("a") + int(digit)) for digit in f"{number:03d}")
+        yield _with_words(unknown, "has no tokens", f"has no {letters} tokens")
+
+
+def _with_words(diagnosis: Diagnosis, old: str, new: str) -> Diagnosis:
+    """Return a diagnosis with other words in its failures: numbers change no cluster, words do."""
+
+    def finding(item: Finding) -> Finding:
+        facts = tuple(dataclasses.replace(fact, text=fact.text.replace(old, new)) for fact in item.evidence)
+        return dataclasses.replace(item, title=item.title.replace(old, new), evidence=facts)
+
+    root = diagnosis.root_cause
+    return dataclasses.replace(
+        diagnosis,
+        root_cause=None if root is None else finding(root),
+        findings=tuple(map(finding, diagnosis.findings)),
+        unknown=tuple(map(finding, diagnosis.unknown)),
+    )
+
+
 def vary_diagnosis(base: Diagnosis, number: int, chance: random.Random, now: float) -> Diagnosis:
-    """Return the diagnosis of another job: with its own id, time and host, and other numbers in its lines."""
+    """Return the diagnosis of another job: with its own id, time, host and facts, and other numbers in its lines."""
     at = now - chance.random() * YEAR
     host = _host(chance)
     mark = f"{chance.randrange(10**6):06d}"
-    letters = "".join(chr(ord("a") + int(digit)) for digit in mark[:3])  # numbers change no cluster, words do
 
     def fact(item: Evidence) -> Evidence:
-        text = item.text.replace("1", mark[0]).replace("2", mark[1])
-        text = text.replace("has no tokens", f"has no {letters} tokens")
         return dataclasses.replace(
             item,
-            text=text,
+            text=item.text.replace("1", mark[0]).replace("2", mark[1]),
             excerpt=item.excerpt.replace("1", mark[0]),
             origin=dataclasses.replace(item.origin, host=host, time=at),
         )
@@ -103,6 +136,11 @@ def vary_diagnosis(base: Diagnosis, number: int, chance: random.Random, now: flo
         name=_name(number),
         path=f"/scratch/jobs/{_name(number)}",
         hosts={host: base.job.ranks},
+        facts={
+            "team": (f"team-{chance.randrange(TEAMS)}",),
+            "project": (f"project-{chance.randrange(PROJECTS)}",),
+            "user": (f"user-{chance.randrange(USERS)}",),
+        },
     )
     return dataclasses.replace(
         base,
@@ -132,35 +170,59 @@ class _StoredRows:
     number: int
     at: float
     host: str
-    incident: dict[str, Any]
-    job: dict[str, Any]
-    page: dict[str, Any]
     rows: dict[str, list[dict[str, Any]]]
     body: str
 
 
-def _read_rows(store: Store) -> Iterator[_StoredRows]:
+def _read_rows(store: Store, count: int) -> Iterator[_StoredRows]:
     db = store.connections.get()
-    for number in range(BASE):
-        incident_row = db.execute("SELECT * FROM incident WHERE id = ?", (f"i-{_digits(number)}",)).fetchone()
-        if incident_row is None:
-            return
-        num = incident_row["num"]
-        rows = {
-            name: [dict(row) for row in db.execute(f"SELECT * FROM {name} WHERE incident = ?", (num,))]
-            for name in _TABLES
-        }
-        job = dict(db.execute("SELECT * FROM job WHERE id = ?", (incident_row["job"],)).fetchone())
-        page = dict(db.execute("SELECT * FROM page WHERE num = ?", (num,)).fetchone())
-        packed = db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"]
-        host = next(row["name"] for row in rows["host"])
-        yield _StoredRows(
-            number, incident_row["at"], host, dict(incident_row), job, page, rows, codec.decompress_text(packed)
-        )
+    for number in range(count):
+        (incident,) = db.execute("SELECT * FROM incident WHERE id = ?", (f"i-{_digits(number)}",)).fetchall()
+        num = incident["num"]
+        rows = {"job": [dict(db.execute("SELECT * FROM job WHERE id = ?", (incident["job"],)).fetchone())]}
+        rows["incident"] = [dict(incident)]
+        for name in _TABLES:
+            rows[name] = [dict(row) for row in db.execute(f"SELECT * FROM {name} WHERE incident = ?", (num,))]
+        rows["page"] = [dict(db.execute("SELECT * FROM page WHERE num = ?", (num,)).fetchone())]
+        body = codec.decompress_text(db.execute("SELECT body FROM report WHERE num = ?", (num,)).fetchone()["body"])
+        yield _StoredRows(number, incident["at"], next(row["name"] for row in rows["host"]), rows, body)
 
 
-def _copy(db: Any, stored: _StoredRows, number: int, chance: random.Random, now: float) -> None:
-    at, host = now - chance.random() * YEAR, _host(chance)
+def _write_copies(
+    store: Store, originals: list[_StoredRows], numbers: range, chance: random.Random, now: float
+) -> None:
+    """Write copies of rows, few causes often and most rarely; then what triggers and indexes would have written."""
+    causes = len(originals) // 2
+    weights = [1 / (1 + place % causes) ** 0.8 for place in range(len(originals))]
+    keys: Counter[tuple[str, int]] = Counter()
+    db = store.connections.get()
+    schema = "SELECT type, name, sql FROM sqlite_master WHERE type IN ('trigger', 'index') AND sql IS NOT NULL"
+    parts = [tuple(row) for row in db.execute(schema)]
+    for kind, name, _ in parts:
+        db.execute(f'DROP {kind} "{name}"')
+    (num,) = db.execute("SELECT max(num) FROM incident").fetchone()
+    for begin in range(numbers.start, numbers.stop, BATCH):
+        batch = range(begin, min(begin + BATCH, numbers.stop))
+        chosen = chance.choices(originals, weights, k=len(batch))
+        rows: dict[str, list[list[Any]]] = {}
+        for number, stored in zip(batch, chosen, strict=True):
+            num += 1
+            at = now - chance.random() * YEAR
+            _copy(rows, stored, number, num, at, _host(chance))
+            keys.update((row["key"], int(at // DAY)) for row in stored.rows["finding"] if row["key"])
+        with store.connections.write() as transaction:
+            for table, values in rows.items():
+                transaction.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values[0]))})", values)
+    with store.connections.write() as transaction:
+        _add_to_clusters(transaction, keys)
+        cause_tables.fill_tables(transaction)
+        transaction.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
+    for _, _, sql in parts:
+        db.execute(sql)
+
+
+def _copy(rows: dict[str, list[list[Any]]], stored: _StoredRows, number: int, num: int, at: float, host: str) -> None:
+    """Add the rows of a copy to those of each table."""
     swaps = (
         (_digits(stored.number), _digits(number)),
         (_name(stored.number), _name(number)),
@@ -169,28 +231,24 @@ def _copy(db: Any, stored: _StoredRows, number: int, chance: random.Random, now:
     )
 
     def other(value: Any, column: str) -> Any:
+        if column in ("num", "incident"):
+            return num
         if isinstance(value, str):
             for old, new in swaps:
                 value = value.replace(old, new)
         return at if column in _TIMES and value is not None else value
 
-    def insert(table: str, row: dict[str, Any], **fixed: Any) -> int:
-        values = {column: other(value, column) for column, value in row.items()} | fixed
-        columns = [column for column in values if column != "num" or values["num"] is not None]
-        marks = ", ".join("?" * len(columns))
-        done = db.execute(
-            f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})", [values[column] for column in columns]
-        )
-        return int(done.lastrowid or 0)
+    for table, originals in stored.rows.items():
+        for row in originals:
+            rows.setdefault(table, []).append([other(value, column) for column, value in row.items()])
+    rows.setdefault("report", []).append([num, codec.compress_text(other(stored.body, ""))])
 
-    insert("job", stored.job)
-    num = insert("incident", stored.incident, num=None)
-    for table, rows in stored.rows.items():
-        for row in rows:
-            insert(table, row, incident=num)
-    insert("page", stored.page, num=num)
-    db.execute("INSERT INTO report VALUES (?, ?)", (num, codec.compress_text(other(stored.body, ""))))
-    for key in {row["key"] for row in stored.rows["finding"]} - {None}:
-        day = "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + 1"
-        db.execute(day, (key, int(at // DAY)))
-        db.execute("UPDATE cluster_key SET jobs = jobs + 1 WHERE key = ?", (key,))
+
+def _add_to_clusters(db: Any, keys: Counter[tuple[str, int]]) -> None:
+    """Count the copies in their clusters."""
+    day = "INSERT INTO counter VALUES (?, ?, ?) ON CONFLICT (key, day) DO UPDATE SET incidents = incidents + ?"
+    db.executemany(day, [(key, day, count, count) for (key, day), count in keys.items()])
+    jobs: Counter[str] = Counter()
+    for (key, _), count in keys.items():
+        jobs[key] += count
+    db.executemany("UPDATE cluster_key SET jobs = jobs + ? WHERE key = ?", [(n, key) for key, n in jobs.items()])

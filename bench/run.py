@@ -32,6 +32,7 @@ MORE: tuple[str, ...] = (
     "cores",
     "watch",
     "service",
+    "causes",
     "digest",
     "performance",
 )

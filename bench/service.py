@@ -212,7 +212,7 @@ async def upload(port: int, path: Path) -> str:
 class Server:
     """`triage serve` on a copy of the store."""
 
-    def __init__(self, directory: Path, store: Path, processes: int, workers: int) -> None:
+    def __init__(self, directory: Path, store: Path | str, processes: int, workers: int) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]

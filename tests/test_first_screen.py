@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -85,3 +86,15 @@ def test_hung_jobs_begin_with_what_counts(tmp_path: Path, fault: str, form: str)
     """So does each hung job, whatever evidence it left."""
     assert not schedules.is_held_out(fault, form)
     check(triage.ingest(schedules.draw_job(fault, form, 3).write(tmp_path / "job"), options=OPTIONS))
+
+
+@pytest.mark.parametrize("lines", [1, 2, 6, 7, 40])
+@pytest.mark.parametrize("columns", [20, 160, 400])
+def test_a_long_quote_leaves_room_for_the_advice(lines: int, columns: int) -> None:
+    """However many lines a message has, and however long they are, what to do begins on the first screen."""
+    job = triage.ingest(SAMPLES / "jobs" / "checkpoint_size_mismatch_twonode" / "job", options=OPTIONS)
+    assert job.root_cause is not None
+    quote = "\n".join("a word " * (columns // 7) for _ in range(lines))
+    first, *others = job.root_cause.evidence
+    root = dataclasses.replace(job.root_cause, evidence=(dataclasses.replace(first, text=quote), *others))
+    check(dataclasses.replace(job, root_cause=root, findings=(root, *job.findings[1:])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -65,6 +65,18 @@ def deliver(bench: Bench, address: str, rounds: int = 1, name: str = "team") -> 
         bench.now += 3600
 
 
+def dying(is_sent: bool) -> Callable[..., None]:
+    """Return a function that ends the process, before or after it sends."""
+    send = apprise_client.send
+
+    def die(*arguments: object, **options: object) -> None:
+        if is_sent:
+            send(*arguments, **options)  # type: ignore[arg-type]
+        raise SystemExit
+
+    return die
+
+
 @pytest.fixture
 def channel_bench(bench: Bench) -> Bench:
     bench.routing = bench.routing.model_copy(update={"routes": (Route(to="channel:team"),)})
@@ -107,18 +119,11 @@ def test_a_kill_loses_nothing(
     channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch, service: str, is_sent: bool
 ) -> None:
     """A process killed before the request leaves one message, as does one killed after it where there is a key."""
-    send = apprise_client.send
-
-    def die(*arguments: object, **options: object) -> None:
-        if is_sent:
-            send(*arguments, **options)  # type: ignore[arg-type]
-        raise SystemExit
-
     channel_bench.ingest(known_diagnosis("a"))
-    monkeypatch.setattr(apprise_client, "send", die)
-    with pytest.raises(SystemExit):
-        deliver(channel_bench, ADDRESSES[service])
-    monkeypatch.setattr(apprise_client, "send", send)
+    with monkeypatch.context() as patch:
+        patch.setattr(apprise_client, "send", dying(is_sent))
+        with pytest.raises(SystemExit):
+            deliver(channel_bench, ADDRESSES[service])
     channel_bench.now += 3600  # the lease of the killed process ends
     deliver(channel_bench, ADDRESSES[service], rounds=2)
     assert len(receiver.visible) == (2 if is_sent and service not in FOLDING else 1)
@@ -150,12 +155,32 @@ def test_one_mail_arrives_after_failures(channel_bench: Bench, mail: MailServer,
     assert "c@d.example" in message
 
 
-def test_a_mail_without_a_reply_comes_twice(channel_bench: Bench, mail: MailServer) -> None:
-    """SMTP has no key: a mail whose acceptance was lost is sent again, because none would be worse."""
+def test_a_mail_without_a_reply_has_the_same_id(channel_bench: Bench, mail: MailServer) -> None:
+    """A repeated mail and the first are one in a mailbox that compares ids; another headline is another mail."""
+    address = f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example"
     mail.failures = ["cut after"]
+    channel_bench.ingest(unknown_diagnosis("a"))
+    deliver(channel_bench, address, rounds=3)
+    assert (len(mail.messages), len(mail.visible)) == (2, 1)
+    channel_bench.ingest(same_job(unknown_diagnosis("a"), known_diagnosis("a")))
+    deliver(channel_bench, address)
+    assert (len(mail.messages), len(mail.visible)) == (3, 2)
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_kill_leaves_one_mail(
+    channel_bench: Bench, mail: MailServer, monkeypatch: pytest.MonkeyPatch, is_sent: bool
+) -> None:
+    """A process killed before or after the mail leaves one in the mailbox."""
+    address = f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example"
     channel_bench.ingest(known_diagnosis("a"))
-    deliver(channel_bench, f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example", rounds=3)
-    assert len(mail.messages) == 2
+    with monkeypatch.context() as patch:
+        patch.setattr(apprise_client, "send", dying(is_sent))
+        with pytest.raises(SystemExit):
+            deliver(channel_bench, address)
+    channel_bench.now += 3600  # the lease of the killed process ends
+    deliver(channel_bench, address, rounds=2)
+    assert len(mail.visible) == 1
 
 
 def test_another_headline_is_another_message(channel_bench: Bench, receiver: ChannelServer) -> None:

@@ -16,6 +16,8 @@ from triage.bots.webhook import WebhookBot, send, signature
 from triage.bots.work import deliver_due
 from triage.render import json as reports
 from triage.settings.notifications import Route, WebhookSettings
+from triage.store import Store
+from triage.store.outbox import Post
 from triage.testing.local import Reply
 from triage.testing.webhook import WebhookServer
 
@@ -58,6 +60,27 @@ def test_each_state_is_accepted_once(webhook_bench: Bench, failure: str) -> None
         assert [item["diagnosis"]["verdict"] for item in hook.accepted] == ["unknown", "known"]
         assert len({item["topic"] for item in hook.accepted}) == 1
     assert {post.state for post in webhook_bench.store.outbox.list_posts() if post.kind == "webhook"} == {"sent"}
+
+
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_kill_leaves_one_delivery(webhook_bench: Bench, monkeypatch: pytest.MonkeyPatch, is_sent: bool) -> None:
+    """A process killed before or after the request leaves one delivery that the receiver accepts."""
+    deliver_post = WebhookBot.deliver
+
+    def die(bot: WebhookBot, post: Post, store: Store, now: float) -> str:
+        if is_sent:
+            deliver_post(bot, post, store, now)
+        raise SystemExit
+
+    with WebhookServer("s3cret") as hook:
+        webhook_bench.ingest(known_diagnosis("a"))
+        with monkeypatch.context() as patch:
+            patch.setattr(WebhookBot, "deliver", die)
+            with pytest.raises(SystemExit):
+                deliver(webhook_bench, hook)
+        webhook_bench.now += 3600  # the lease of the killed process ends
+        deliver(webhook_bench, hook, rounds=2)
+        assert len(hook.accepted) == 1
 
 
 def test_a_wrong_secret_and_a_missing_target_are_dead_letters(webhook_bench: Bench) -> None:

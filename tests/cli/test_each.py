@@ -55,6 +55,21 @@ def test_each_entry_is_a_job(jobs: Path, command: Command) -> None:
     assert "notes.txt" in errors
 
 
+def test_settings_are_stored_with_each_job(jobs: Path, command: Command, tmp_path: Path) -> None:
+    """A job with a dump of its environment keeps its settings in the store, to be compared; one without has none."""
+    (jobs / "a" / "env.node1").write_text("PATH=/bin\nPWD=/x\nNCCL_ALGO=Ring\nOMP_NUM_THREADS=4\n")
+    path = tmp_path / "triage.db"
+    assert command("ingest", "--each", jobs, "--store", path)[0] == 0
+    with Store.open(path) as store:
+        settings = {
+            item.job_name: store.service_data.get_document(store.incidents.find_number(item.id), "environment")
+            for item in store.search.list_incidents()
+        }
+    assert settings["b"] is None
+    assert settings["a"] is not None
+    assert settings["a"]["agreed"]["NCCL_ALGO"] == "Ring"
+
+
 def test_the_order_does_not_depend_on_the_processes(jobs: Path, command: Command) -> None:
     """One process and four give the same lines."""
     one = command("ingest", "--each", jobs, "--again", "--workers", 1, "--format", "json")

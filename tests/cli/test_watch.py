@@ -68,17 +68,21 @@ def test_text_is_for_people(tmp_path: Path) -> None:
     assert place.strip().startswith(f"{job}/console.log:")
 
 
-def test_labels_are_facts_of_the_watched_job(tmp_path: Path) -> None:
-    """The diagnosis of a failure, reported and stored, has the labels as facts."""
+def test_the_watched_job_is_stored_with_labels_and_settings(tmp_path: Path) -> None:
+    """The diagnosis of a failure has the labels as facts; its settings are stored beside it, to be compared."""
     job, store = tmp_path / "job", tmp_path / "triage.db"
     job.mkdir()
     write(job)
+    (job / "env.node1").write_text("PATH=/bin\nPWD=/x\nNCCL_ALGO=Ring\nOMP_NUM_THREADS=4\n")
     labels = ("--label", "team=vision", "--label", "team=cv", "--store", str(store))
     done, errors = start(job, tmp_path, "--format", "json", "--stop-after", "2s", *labels).communicate(timeout=60)
     assert errors == ""
     assert json.loads(done.splitlines()[0])["diagnosis"]["job"]["facts"]["team"] == ["vision", "cv"]
     with Store.open(store) as opened:
-        assert opened.search.count_incidents(Filter(facts=(("team", "cv"),))) == 1
+        (stored,) = opened.search.list_incidents(Filter(facts=(("team", "cv"),)))
+        document = opened.service_data.get_document(opened.incidents.find_number(stored.id), "environment")
+    assert document is not None
+    assert document["agreed"]["NCCL_ALGO"] == "Ring"
 
 
 @pytest.mark.parametrize(

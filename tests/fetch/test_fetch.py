@@ -14,7 +14,7 @@ from tests.cli.conftest import command as command
 from triage.fetch import elasticsearch, loki, requests, wandb
 from triage.fetch.interface import Piece, parse_query
 from triage.fetch.save import save
-from triage.testing.log_stores import LokiServer, SearchServer, WandbServer
+from triage.testing.log_stores import CloudWatchServer, LokiServer, SearchServer, WandbServer
 
 Command = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).resolve().parents[2]
@@ -39,7 +39,6 @@ def search() -> Iterator[SearchServer]:
 @pytest.fixture(autouse=True)
 def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOKI_BEARER_TOKEN", "loki-token")
-    monkeypatch.setenv("ELASTICSEARCH_API_KEY", "es-key")
     monkeypatch.setenv("WANDB_API_KEY", "wandb-key")
     monkeypatch.setattr(requests.time, "sleep", lambda _: None)
 
@@ -98,9 +97,10 @@ def test_more_records_of_one_time_than_a_page_are_an_error(
     assert "more than 7 records have the same time" in errors
 
 
-@pytest.mark.parametrize("failure", ["", "429", "cut after"])
+@pytest.mark.parametrize("failure", ["", "429", "500", "cut", "cut after", "half"])
+@pytest.mark.parametrize("service", ["elasticsearch", "opensearch"])
 def test_all_documents_of_elasticsearch_come_once(
-    command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+    command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str, service: str
 ) -> None:
     """Over many pages; equal texts of two documents stay two; other indices and words are left out."""
     monkeypatch.setattr(elasticsearch, "SIZE", 7)
@@ -111,7 +111,8 @@ def test_all_documents_of_elasticsearch_come_once(
     search.add("metrics-1", SECOND * 1000, message="a metric")
     if failure:
         search.inject_failure("_search", failure, times=3)
-    address = f"{search.url.replace('http', 'elasticsearch+http')}/logs-*?q=train"
+    monkeypatch.setenv(f"{service.upper()}_API_KEY", "es-key")
+    address = f"{search.url.replace('http', f'{service}+http')}/logs-*?q=train"
     assert command("fetch", address, "-o", tmp_path / "logs", *SPAN)[0] == 0
     assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == ["trainer-0.log", "trainer-1.log"]
     assert sorted(written(tmp_path / "logs")) == sorted(f"line {number // 4}" for number in range(40))
@@ -161,6 +162,59 @@ esac"""
     )
     report = json.loads(command("ingest", tmp_path / "logs", "--no-store", "--format", "json")[1])
     assert report["root_cause"]["ranks"] == [2]
+
+
+@pytest.mark.parametrize(
+    ("reason", "times", "problem"),
+    [
+        ("error: unexpected EOF", 3, ""),
+        ("Error from server (TooManyRequests): the server has received too many requests", 3, ""),
+        ("The connection to the server 10.0.0.1:6443 was lost", 4, "The connection to the server"),
+        ("Error from server (BadRequest): container is waiting to start", 1, "waiting to start"),
+    ],
+)
+def test_kubectl_is_run_again_when_the_server_is_busy_or_gone(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str, times: int, problem: str
+) -> None:
+    """A log that was cut is read again as a whole; what stays away is named, and the rest is fetched."""
+    status = {"containerStatuses": [{"name": "trainer", "restartCount": 0}]}
+    pods = {"items": [{"metadata": {"name": "train-a"}, "status": status}]}
+    body = f"""
+case "$3" in
+  get) echo '{json.dumps(pods)}' ;;
+  describe) echo described ;;
+  logs)
+    echo x >> {tmp_path}/calls
+    echo "2026-08-05T03:00:00Z line 1"
+    if [ "$(wc -l < {tmp_path}/calls)" -le {times} ]; then echo '{reason}' >&2; exit 1; fi
+    echo "2026-08-05T03:00:01Z line 2" ;;
+esac"""
+    program(tmp_path / "bin", "kubectl", body, monkeypatch)
+    status_, _, errors = command("fetch", "kubectl://ml/job/train-a", "-o", tmp_path / "logs")
+    log = tmp_path / "logs" / "train-a-trainer.log"
+    assert status_ == 0
+    assert (log.read_text().splitlines()[1:] if log.exists() else []) == (
+        [] if problem else ["2026-08-05T03:00:01Z line 2"]
+    )
+    assert ("not fetched: train-a-trainer.log: kubectl failed: " in errors, problem in errors) == (bool(problem), True)
+
+
+def test_slurm_is_asked_again_when_its_database_is_gone(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The table of sacct comes once the daemon answers; an output on another machine is named."""
+    body = f"""
+echo x >> {tmp_path}/calls
+if [ "$(wc -l < {tmp_path}/calls)" -le 2 ]; then
+  echo 'sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection' >&2
+  echo 'sacct: error: Sending PersistInit msg: Connection refused' >&2; exit 1; fi
+printf 'JobID|JobName|State|ExitCode\n1234|train|FAILED|1:0\n'"""
+    program(tmp_path / "bin", "sacct", body, monkeypatch)
+    program(tmp_path / "bin", "scontrol", "printf 'JobId=1234\n   StdOut=/elsewhere/slurm-1234.out\n'", monkeypatch)
+    status, _, errors = command("fetch", "slurm://1234", "-o", tmp_path / "logs")
+    assert status == 0
+    assert "1234|train|FAILED" in (tmp_path / "logs" / "sacct.txt").read_text()
+    assert "not fetched: slurm-1234.out: /elsewhere/slurm-1234.out cannot be read here" in errors
 
 
 def test_a_job_without_pods_and_a_failing_program_are_errors(
@@ -268,6 +322,30 @@ def test_streams_of_cloudwatch_are_files(command: Command, tmp_path: Path, monke
             ]
             logs.put_log_events(logGroupName="/ml/train", logStreamName=name, logEvents=events)
         assert command("fetch", "cloudwatch://us-east-1/ml/train", "-o", tmp_path / "logs")[0] == 0
+    assert sorted(written(tmp_path / "logs")) == sorted(f"rank-{n} {k}" for n in (0, 1) for k in range(30))
+
+
+@pytest.mark.parametrize("failure", ["", "429", "500", "cut", "cut after", "half"])
+def test_all_events_of_cloudwatch_come_once(
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    """Over pages, empty ones among them, and after temporary failures; other streams and times are left out."""
+    pytest.importorskip("botocore")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "key")
+    with CloudWatchServer() as cloudwatch:
+        cloudwatch.page_events = 25
+        for stream in ("rank-0", "rank-1", "other"):
+            cloudwatch.put("/ml/train", stream, ((SECOND * 1000 + n // 3, f"{stream} {n}") for n in range(30)))
+        cloudwatch.put("/ml/train", "rank-0", [((SECOND - 86_400 * 9) * 1000, "long before")])
+        if failure:
+            cloudwatch.inject_failure("FilterLogEvents", failure, times=3)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH_LOGS", cloudwatch.url)
+        address = "cloudwatch://us-east-1/ml/train?prefix=rank-"
+        status, _, errors = command("fetch", address, "-o", tmp_path / "logs", *SPAN)
+        assert (status, errors.splitlines()[0].endswith("2 files, 0.0 MB")) == (0, True), errors
+        assert len(cloudwatch.requests) == 5 + (3 if failure else 0)
+        assert command("fetch", "cloudwatch://us-east-1/gone", "-o", tmp_path / "none", *SPAN)[0] == 2
     assert sorted(written(tmp_path / "logs")) == sorted(f"rank-{n} {k}" for n in (0, 1) for k in range(30))
 
 

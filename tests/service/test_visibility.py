@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from tests.service.conftest import copy_flight_dumps, store_job
+from tests.store.conftest import postgres_server as postgres_server
 from tests.store.factories import clean_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import OptionError
 from triage.model import Diagnosis
@@ -36,6 +37,7 @@ from triage.store.cause_work import WorkChange
 OWN, HIDDEN, ABSENT = "vision", "zebra", "quokka"
 OOM, OTHER_SIGNATURE = "cuda.out-of-memory", "nccl.timeout"
 HTML = {"Accept": "text/html"}
+IN_EACH_DATABASE = pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 SHA = "0" * 64
 # What each route that changes something is sent, if it needs no role above those of a reader of a part.
 BODIES: dict[str, dict[str, Any]] = {
@@ -196,12 +198,19 @@ def fill(store: Store, scratch: Path) -> dict[str, list[Any]]:
 
 
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
+def database(request: pytest.FixtureRequest) -> str:
+    """The kind of database: SQLite, but for tests with IN_EACH_DATABASE."""
+    return getattr(request, "param", "sqlite")
+
+
+@pytest.fixture
+def settings(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> Settings:
     """Settings by which the token `vera` sees one team, and by which people must sign in."""
+    server = request.getfixturevalue("postgres_server") if database == "postgres" else None
     jobs = tmp_path / "sources"
     (jobs / f"{HIDDEN}-one").mkdir(parents=True)
     return Settings(
-        store=StoreSettings(path=str(tmp_path / "triage.db")),
+        store=StoreSettings(path=server.create_database() if server else str(tmp_path / "triage.db")),
         web=WebSettings(sign_in="required", requests_a_minute=10**6, changes_a_minute=10**6),
         visibility=VisibilitySettings(tokens={"vera": ("team=vision",), "max": ("*",)}, groups={"g": ("team=vision",)}),
         routing=RoutingSettings(subscriptions=(f"webhook:{HIDDEN}",)),
@@ -266,6 +275,7 @@ def addresses(path: str, values: dict[str, list[Any]]) -> Iterator[tuple[str, bo
         yield address, all(value == values[name][0] for name, value in zip(names, chosen, strict=True))
 
 
+@IN_EACH_DATABASE
 def test_no_route_shows_anything_of_another_team(
     service: FastAPI, team_store: Store, values: dict[str, list[Any]]
 ) -> None:
@@ -292,6 +302,7 @@ def test_no_route_shows_anything_of_another_team(
     assert len(shown) > 50, "nearly all routes show what the reader must not see to those who see everything"
 
 
+@IN_EACH_DATABASE
 def test_no_change_shows_or_touches_anything_of_another_team(
     service: FastAPI, team_store: Store, values: dict[str, list[Any]]
 ) -> None:
@@ -321,6 +332,7 @@ def hidden_ids(values: dict[str, list[Any]]) -> list[Any]:
     return [*values["incident"][6:], values["cluster"][2], values["task"][1], values["view"][1]]
 
 
+@IN_EACH_DATABASE
 @pytest.mark.parametrize("address", ECHOES)
 def test_a_hidden_name_is_answered_as_one_that_does_not_exist(
     service: FastAPI, team_store: Store, address: str
@@ -334,6 +346,7 @@ def test_a_hidden_name_is_answered_as_one_that_does_not_exist(
         assert everything.text != hidden.text
 
 
+@IN_EACH_DATABASE
 def test_a_hidden_incident_is_answered_as_one_that_does_not_exist(
     service: FastAPI, team_store: Store, values: dict[str, list[Any]]
 ) -> None:

@@ -167,12 +167,14 @@ def test_a_cause_without_incidents_is_an_error(store: Store) -> None:
 
 
 def test_copies_and_imports_have_the_sums(place: Place) -> None:
-    """A copied store and one that imports an export compute the same sums."""
+    """A copied store and one that imports an export compute the same sums, also of what comes after it."""
     with Store.open(place("one")) as one, Store.open(place("two")) as two, Store.open(place("three")) as three:
         fill(one)
         copying.copy_store(one.connections, two.connections)
         transfer.import_lines(three.connections, list(transfer.export_lines(one.connections)))
         assert sums(one) == sums(two) == sums(three) == counted_again(one)
+        two.incidents.add(known_diagnosis("later", host="node9"), now=NOW)
+        assert sums(two) == counted_again(two)
 
 
 def test_a_page_of_causes_takes_as_many_queries_as_one_cause(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.store.factories import DAY, NOW
+from tests.store.factories import DAY, NOW, unknown_diagnosis
 from tests.store.test_facts import with_facts
 from triage.settings.retention_rules import list_rules
 from triage.settings.sections import RetentionRule as RuleSetting, RetentionSettings
@@ -35,6 +35,24 @@ def test_rules_by_age_and_fact(store: Store) -> None:
         ("team=vision, 10 days", {"incidents": 1}),
     ]
     assert apply_rules(store.connections, store.incidents, RULES, now=NOW) == [(RULES[0], 0), (RULES[1], 0)]
+
+
+def test_what_quotes_a_deleted_incident_goes_with_it(store: Store) -> None:
+    """Examples of its cluster and notifications about it are deleted, those of younger incidents and counts stay."""
+    ids = []
+    for name, days in (("old", 31), ("young", 29)):
+        ids.append(store.incidents.add(unknown_diagnosis(name), now=NOW - days * DAY).id)
+        store.notifications.save(
+            "slack", "#c", name, cause="c", job=name, hosts=["n"], incident=ids[-1], report=None, now=NOW
+        )
+    (cluster,) = store.clusters.list_clusters()
+    apply_rules(store.connections, store.incidents, RULES, now=NOW)
+    quoted = {table: store.connections.read(f"SELECT incident FROM {table}") for table in ("exemplar", "told")}
+    assert {table: {row["incident"] for row in rows} for table, rows in quoted.items()} == {
+        "exemplar": {ids[1]},
+        "told": {ids[1]},
+    }
+    assert store.clusters.get(cluster.id).jobs == 2
 
 
 def test_a_longer_rule_is_an_exception(store: Store) -> None:

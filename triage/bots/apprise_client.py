@@ -7,6 +7,7 @@ HTTP client are observed: a 429 or 5xx ends the attempt at once, and its Retry-A
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import logging
 import threading
 from collections.abc import Iterator
@@ -47,7 +48,7 @@ def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float)
     apprise = library.Apprise(asset=library.AppriseAsset(async_mode=False))
     apprise.add(service)
     kind = library.NotifyType.FAILURE if is_failure else library.NotifyType.WARNING
-    with _ONE_AT_A_TIME, _observe_responses() as responses:
+    with _ONE_AT_A_TIME, _observe_responses() as responses, _name_mails(message):
         is_sent = apprise.notify(
             body=_neutralize(message.body),
             title=_neutralize(message.title),
@@ -89,6 +90,25 @@ def _observe_responses() -> Iterator[list[Any]]:
         yield responses
     finally:
         setattr(requests.Session, "send", send)  # noqa: B010
+
+
+@contextlib.contextmanager
+def _name_mails(message: ChannelMessage) -> Iterator[None]:
+    """Give a mail the same Message-ID when its delivery is repeated: many mail servers show such mails once."""
+    from apprise.plugins.email import base
+
+    module: Any = base
+    make_msgid = module.make_msgid
+    name = hashlib.sha256(f"{message.key}\0{message.title}".encode()).hexdigest()[:32]
+
+    def make_same(domain: str | None = None, **_: object) -> str:
+        return f"<{name}@{domain or 'triage'}>"
+
+    module.make_msgid = make_same
+    try:
+        yield
+    finally:
+        module.make_msgid = make_msgid
 
 
 def _describe_failure(service: str, responses: list[Any]) -> Undelivered:

@@ -144,9 +144,9 @@ def _finish(result: JobResult, state: Path, known: Mapping[str, Row], request: E
         reason = {"error": result.error, "hint": result.hint}
         return {**base, "verdict": FAILED, "cause": None, "ranks": [], "title": "", **reason}
     if request.is_stored:
-        from triage.cli.ingest_job import store_diagnosis
+        from triage.cli.ingest_job import store_and_compare
 
-        diagnosis = store_diagnosis(diagnosis, request.store)
+        diagnosis, _ = store_and_compare(diagnosis, request.store, result.settings)
     row = {**base, **job_rows.row_of(diagnosis)}
     row |= {"fingerprint": result.fingerprint, "version": _version(diagnosis.catalog_version)}
     each_state.append(state, row)

@@ -52,6 +52,8 @@ def fetch(address: Address, output: Directory, since: Since = "1d", until: Until
         schemes = ", ".join(f"{scheme}://" for scheme, _ in SOURCES)
         raise OptionError(f"{query.scheme or address} is no source of logs", hint=f"use one of {schemes}")
     fetched = save(source(query), output, most)
+    for problem in fetched.problems:
+        write_stderr(f"not fetched: {problem}\n")
     if not fetched.size:
         raise InputError(
             f"{query.scheme}://{query.host} has no such lines", hint="check the query, and the span with --since"

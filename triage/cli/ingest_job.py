@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from triage.cli import progress, streams, values
 
 if TYPE_CHECKING:
     from triage.model.diagnosis import Diagnosis
-    from triage.model.environment import Audit
     from triage.model.store import Recurrence
     from triage.pipeline import Options
     from triage.store import Store
@@ -84,11 +83,13 @@ def diagnose(
         if not notify and (no_store or not has_store(store)):
             return pipeline.ingest(paths, options, callback), None
         diagnosis, audit = pipeline.ingest_with_audit(paths, options, callback)
+    from triage.render import environment
+
     if notify:
         from triage.cli.notify import store_and_notify
 
-        return store_and_notify(diagnosis, store, no_store, audit), None
-    return store_and_compare(diagnosis, store, audit)
+        return store_and_notify(diagnosis, store, no_store, environment.as_document(audit)), None
+    return store_and_compare(diagnosis, store, environment.as_document(audit))
 
 
 def write_report(
@@ -131,18 +132,13 @@ def build_options(
     )
 
 
-def store_diagnosis(diagnosis: Diagnosis, store: str | None) -> Diagnosis:
-    """Store the diagnosis and return it with the clusters of the store, or with a warning that it was not stored."""
-    return store_and_compare(diagnosis, store)[0]
-
-
 def store_and_compare(
-    diagnosis: Diagnosis, store: str | None, audit: Audit | None = None
+    diagnosis: Diagnosis, store: str | None, settings: Mapping[str, Any] | None
 ) -> tuple[Diagnosis, Recurrence | None]:
     """Store the diagnosis; return it with the clusters of the store, and how often its cause ended jobs before.
 
-    With `audit`, the settings of the job are stored too. A store that cannot be used is only a warning, because the
-    diagnosis matters more.
+    With `settings`, the document of `triage env`, those of the job are stored too. A store that cannot be used is only
+    a warning, because the diagnosis matters more.
     """
     import dataclasses
 
@@ -156,8 +152,7 @@ def store_and_compare(
     try:
         with Store.open(store) as opened:
             stored = opened.incidents.add(diagnosis)
-            if audit is not None:
-                save_environment(opened, stored.id, audit)
+            save_settings(opened, stored.id, settings)
             return stored.diagnosis, find_recurrence(opened, stored.id)
     except StoreError as error:
         warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
@@ -171,13 +166,9 @@ def has_store(store: str | None) -> bool:
     return store_location(store) is not None
 
 
-def save_environment(store: Store, incident: str, audit: Audit) -> None:
+def save_settings(store: Store, incident: str, settings: Mapping[str, Any] | None) -> None:
     """Store the settings, versions and training values of a job with its incident, to compare it with others."""
-    import json
-
-    from triage.render import environment
-
-    if not (audit.agreed or audit.deviations or audit.training):
+    if settings is None or not any(settings[name] for name in ("agreed", "deviations", "training")):
         return
     with store.connections.write() as db:
-        store.service_data.save_document(db, incident, "environment", json.loads(environment.as_json(audit)))
+        store.service_data.save_document(db, incident, "environment", settings)

@@ -8,8 +8,8 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from triage.base.errors import OptionError
 from triage.bots import build_bots
@@ -17,8 +17,8 @@ from triage.bots.announce import Topic, announce, announce_pace, store_and_annou
 from triage.bots.pace import PaceReport
 from triage.bots.work import deliver_due, run
 from triage.cli.config import load_settings
-from triage.cli.ingest_job import save_environment
-from triage.model import Audit, Diagnosis, Episode, Warning
+from triage.cli.ingest_job import save_settings
+from triage.model import Diagnosis, Episode, Warning
 from triage.render.phrases import format_count
 from triage.store import Store
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from triage.settings.notifications import RoutingSettings
 
 
-def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool, audit: Audit) -> Diagnosis:
-    """Store the diagnosis with the settings of the job, notify the routes, and return it as stored.
+def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool, own: Mapping[str, Any]) -> Diagnosis:
+    """Store the diagnosis with the job's own settings, notify the routes, and return it as stored.
 
     Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
     routes.
@@ -36,7 +36,7 @@ def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool, au
     settings = _load_settings(store, no_store)
     with Store.open(settings.store.path) as opened:
         stored = store_and_announce(opened, diagnosis, settings.routing)
-        save_environment(opened, stored.id, audit)
+        save_settings(opened, stored.id, own)
         counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
     waiting = counts.later + counts.dead
     if not waiting:
@@ -65,10 +65,11 @@ class WatchNotifier:
         topic = f"{self._name}:{episode.began_at:.3f}/pace"
         announce_pace(self._store, topic, PaceReport(*self._job, episode), self._routing, now=time.time())
 
-    def store(self, diagnosis: Diagnosis, attempt: int, first_at: float) -> None:
-        """Store the diagnosis of a job that is over; the message becomes that of the incident."""
+    def store(self, diagnosis: Diagnosis, own: Mapping[str, Any] | None, attempt: int, first_at: float) -> None:
+        """Store the diagnosis of a job that is over with its settings; the message becomes that of the incident."""
         with self._store.connections.write():
             stored = self._store.incidents.add(diagnosis)
+            save_settings(self._store, stored.id, own)
             self._announce(stored.diagnosis, stored.id, attempt, first_at)
 
     def _announce(self, diagnosis: Diagnosis, incident: str | None, attempt: int, first_at: float) -> None:

@@ -187,18 +187,20 @@ class _Reporter:
 
     def finish(self, store: str | None, no_store: bool) -> None:
         """Wait for the hook and store the diagnosis of the job."""
-        from triage.cli.ingest_job import store_diagnosis
+        from triage.cli.ingest_job import store_and_compare
+        from triage.render import environment
 
         if self._hook is not None:
             self._hook.wait()
-        diagnosis, announced = self._watched.last, self._watched.policy.announced
-        if diagnosis is None or no_store:
+        diagnosis, audit, announced = self._watched.last, self._watched.last_audit, self._watched.policy.announced
+        if diagnosis is None or audit is None or no_store:
             return
+        settings = environment.as_document(audit)
         if self.notifier is not None and announced:
             attempt = max(announced)
-            self.notifier.store(diagnosis, attempt, announced[attempt].first_at)
+            self.notifier.store(diagnosis, settings, attempt, announced[attempt].first_at)
         else:
-            store_diagnosis(diagnosis, store)
+            store_and_compare(diagnosis, store, settings)
 
     def _report_event(self, event: WatchEvent) -> None:
         from triage.render import watch as rendering

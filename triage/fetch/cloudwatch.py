@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from triage.base.errors import InputError, OptionError
+from triage.bots.interface import RetryLater
 from triage.fetch.interface import Piece, SourceQuery, format_line
+from triage.fetch.requests import repeat
 
 
 def fetch(query: SourceQuery) -> Iterator[Piece]:
@@ -27,9 +29,27 @@ def fetch(query: SourceQuery) -> Iterator[Piece]:
     try:
         config = Config(retries={"max_attempts": 8, "mode": "adaptive"})
         client = botocore.session.get_session().create_client("logs", region_name=query.host, config=config)
-        for page in client.get_paginator("filter_log_events").paginate(logGroupName=group, **span):
-            for event in page["events"]:
+        for events in _pages(client, {"logGroupName": group, **span}):
+            for event in events:
                 text = format_line(int(event["timestamp"]) * 10**6, str(event["message"]))
                 yield Piece(f"{event['logStreamName']}.log", text)
     except (BotoCoreError, ClientError) as error:
         raise InputError(f"CloudWatch refused: {error}", hint="check region, group and credentials") from None
+
+
+def _pages(client: Any, query: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """Yield the events of each page. botocore reads a response that was cut as one without events: it is read again."""
+
+    def ask() -> dict[str, Any]:
+        page: dict[str, Any] = client.filter_log_events(**query)
+        if "events" not in page:
+            raise RetryLater("the response was cut")
+        return page
+
+    while True:
+        page = repeat(ask)
+        yield page["events"]
+        token = page.get("nextToken")
+        if token in (None, query.get("nextToken")):
+            return
+        query = {**query, "nextToken": token}

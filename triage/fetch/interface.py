@@ -36,10 +36,11 @@ class SourceQuery:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of text of one file."""
+    """A piece of text of one file, or why there is none of it."""
 
     name: str
     text: str
+    problem: str = ""
 
 
 Source = Callable[[SourceQuery], Iterator[Piece]]

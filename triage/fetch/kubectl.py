@@ -35,7 +35,7 @@ def fetch(query: SourceQuery) -> Iterator[Piece]:
         raise InputError(
             f"namespace {query.host} has no pods with {selector}", hint="their logs went with them if the TTL is over"
         )
-    yield Piece("pods.txt", run_program([*kubectl, "describe", "pods", "--selector", selector], may_fail=True))
+    yield _read("pods.txt", [*kubectl, "describe", "pods", "--selector", selector])
     for pod in pods["items"]:
         yield from _containers(kubectl, pod)
 
@@ -46,5 +46,13 @@ def _containers(kubectl: list[str], pod: Mapping[str, Any]) -> Iterator[Piece]:
         container = str(state["name"])
         command = [*kubectl, "logs", name, "--container", container, "--timestamps"]
         if state.get("restartCount"):
-            yield Piece(f"{name}-{container}-previous.log", run_program([*command, "--previous"], may_fail=True))
-        yield Piece(f"{name}-{container}.log", run_program(command, may_fail=True))
+            yield _read(f"{name}-{container}-previous.log", [*command, "--previous"])
+        yield _read(f"{name}-{container}.log", command)
+
+
+def _read(name: str, command: list[str]) -> Piece:
+    """Return the output of a command as a file, or why there is none: a container may not have started."""
+    try:
+        return Piece(name, run_program(command))
+    except InputError as error:
+        return Piece(name, "", error.message)

@@ -40,7 +40,7 @@ def call(url: str, headers: Mapping[str, str], content: Mapping[str, Any] | None
         _check(response)
         return response.json()
 
-    return _repeat(ask)
+    return repeat(ask)
 
 
 def read_range(url: str, start: int, end: int) -> bytes:
@@ -54,10 +54,10 @@ def read_range(url: str, start: int, end: int) -> bytes:
             raise RetryLater(f"{len(body)} bytes came instead of {end - start}")
         return body
 
-    return _repeat(ask)
+    return repeat(ask)
 
 
-def _repeat(ask: Callable[[], T]) -> T:
+def repeat(ask: Callable[[], T]) -> T:
     """Return the answer, after temporary failures. Raises InputError."""
     for attempt in range(TRIES):
         try:

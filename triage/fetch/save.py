@@ -15,22 +15,29 @@ MAX_NAME = 120
 
 @dataclass(frozen=True, slots=True)
 class FetchedFiles:
-    """The names of the files, their bytes together, and whether the limit ended the fetch."""
+    """The names of the files, their bytes together, and whether the limit ended the fetch.
+
+    `problems` names the files that could not be fetched, each with the reason.
+    """
 
     names: tuple[str, ...]
     size: int
     is_cut: bool
+    problems: tuple[str, ...] = ()
 
 
 def save(pieces: Iterable[Piece], directory: Path, limit: int) -> FetchedFiles:
     """Append each piece to its file, up to `limit` bytes in all. Raises OptionError if a file cannot be written."""
-    size, names = 0, dict[str, None]()
+    size, names, problems = 0, dict[str, None](), list[str]()
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for piece in pieces:
+            if piece.problem:
+                problems.append(f"{piece.name}: {piece.problem}")
+                continue
             data = piece.text.encode("utf-8", "replace")
             if size + len(data) > limit:
-                return FetchedFiles(tuple(names), size, True)
+                return FetchedFiles(tuple(names), size, True, tuple(problems))
             name = _safe_name(piece.name)
             with (directory / name).open("ab" if name in names else "wb") as file:
                 file.write(data)
@@ -40,7 +47,7 @@ def save(pieces: Iterable[Piece], directory: Path, limit: int) -> FetchedFiles:
         raise OptionError(
             f"cannot write {directory}: {error.strerror}", hint="give a directory with free space with -o"
         ) from None
-    return FetchedFiles(tuple(names), size, False)
+    return FetchedFiles(tuple(names), size, False, tuple(problems))
 
 
 def _safe_name(name: str) -> str:

@@ -34,7 +34,7 @@ def fetch(query: SourceQuery) -> Iterator[Piece]:
 def _scontrol(job: str) -> str:
     """Return what Slurm still knows of the job: nothing some minutes after its end."""
     try:
-        return run_program(["scontrol", "show", "job", job], may_fail=True)
+        return run_program(["scontrol", "show", "job", job])
     except InputError:
         return ""
 
@@ -44,5 +44,5 @@ def _output(path: str) -> Iterator[Piece]:
         with open(path, encoding="utf-8", errors="replace", newline="") as file:
             while text := file.read(1 << 20):
                 yield Piece(os.path.basename(path), text)
-    except OSError:  # it may be on another machine, or of another user
-        return
+    except OSError as error:  # it may be on another machine, or of another user
+        yield Piece(os.path.basename(path), "", f"{path} cannot be read here: {error.strerror}")

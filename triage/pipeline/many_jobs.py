@@ -29,13 +29,17 @@ _DIED_HINT = "Diagnose this job alone to see why; perhaps it needs more memory t
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class JobResult:
-    """What became of one job: a diagnosis, an error with its hint, or neither if it is as it was before."""
+    """What became of one job: a diagnosis, an error with its hint, or neither if it is as it was before.
+
+    `settings` are those of the job, as `triage env --format json` writes them.
+    """
 
     job: JobPath
     fingerprint: str = ""
     diagnosis: Diagnosis | None = None
     error: str = ""
     hint: str = ""
+    settings: dict[str, Any] | None = None
 
     @property
     def is_unchanged(self) -> bool:
@@ -144,15 +148,17 @@ def _wait(running: Mapping[int, tuple[BufferedReader, ExitStack, list[bytes]]]) 
     return sorted(ended)
 
 
-def _diagnose(job: JobPath, options: Options, known: str) -> tuple[str, Any]:
-    """Return the fingerprint of a job and its report, no report if the fingerprint is known."""
+def _diagnose(job: JobPath, options: Options, known: str) -> tuple[str, Any, Any]:
+    """Return the fingerprint of a job, its report and its settings; the first alone if the fingerprint is known."""
     from triage import pipeline
+    from triage.render import environment
     from triage.render.json import document
 
     now = fingerprint(job.path)
     if now == known:
-        return now, None
-    return now, document(pipeline.ingest([job.path], options))
+        return now, None, None
+    diagnosis, audit = pipeline.ingest_with_audit([job.path], options)
+    return now, document(diagnosis), environment.as_document(audit)
 
 
 def _send(pipe: BufferedWriter, work: Callable[[], Any]) -> None:
@@ -186,5 +192,6 @@ def _result(job: JobPath, data: bytes) -> JobResult:
     answer = _decode(data)
     if "error" in answer:
         return JobResult(job, error=answer["error"], hint=answer["hint"])
-    now, document = answer["result"]
-    return JobResult(job, now, report.read(json.dumps(document)) if document is not None else None)
+    now, document, settings = answer["result"]
+    diagnosis = report.read(json.dumps(document)) if document is not None else None
+    return JobResult(job, now, diagnosis, settings=settings)

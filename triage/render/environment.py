@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from triage.base.rank_ranges import format_ranks
 from triage.model import Audit, Deviation, Evidence
@@ -12,7 +13,7 @@ from triage.render.json import dump_json
 from triage.render.sanitize import clip, sanitize_line
 from triage.render.terminal import Paint, join_sections, labelled, wrap
 
-__all__ = ["SCHEMA", "as_json", "as_text"]
+__all__ = ["SCHEMA", "as_document", "as_json", "as_text"]
 
 SCHEMA = "triage.environment/1"
 WIDTH = 100
@@ -21,9 +22,9 @@ AGREED = 40
 _STYLES = {"fatal": ("bold", "red"), "error": ("bold", "red"), "warning": ("bold", "yellow"), "info": ("dim",)}
 
 
-def as_json(audit: Audit) -> str:
-    """Return one JSON object, ended by a newline."""
-    document = {
+def as_document(audit: Audit) -> dict[str, Any]:
+    """Return the environment as one JSON object."""
+    return {
         "schema": SCHEMA,
         "speakers": list(audit.writers),
         "deviations": [_deviation(item) for item in audit.deviations],
@@ -31,7 +32,11 @@ def as_json(audit: Audit) -> str:
         "training": _training(audit.training),
         "warnings": [{"code": w.code, "source": w.source, "message": w.message} for w in audit.warnings],
     }
-    return dump_json(document)
+
+
+def as_json(audit: Audit) -> str:
+    """Return one JSON object, ended by a newline."""
+    return dump_json(as_document(audit))
 
 
 def _training(values: TrainingValues | None) -> dict[str, object] | None:

@@ -20,7 +20,7 @@ name = "text"
 WIDTH = 100  # when the reader is not a terminal
 NARROWEST = 40
 QUOTED_LINES = 12
-SHORT_QUOTED_LINES = 6  # without details, so that the advice stands on the first screen
+SHORT_QUOTED_LINES, SHORT_QUOTED_ROWS = 6, 9  # without details, so that the advice stands on the first screen
 QUOTED_ROWS = (
     2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
 )
@@ -59,8 +59,8 @@ def render(
     considered, timeline, ignored = details if verbose else (page.considered(page.rivals()), [], [])
     sections = [
         page.head(),
-        page.recurrence(recurrence),
         *page.inconclusive(),
+        page.recurrence(recurrence),
         page.action(),
         page.caused(),
         page.section("Confirmed by", [_joined(page.groups.confirmed)]),
@@ -134,12 +134,17 @@ class _Report:
         ]
         lines = fold(sanitize_line(", ".join(part for part in parts if part)), self.width)
         if not phrases.repeats_title(first, root):
-            lines += quoted(first.text, self.width, most=QUOTED_LINES if self.verbose else SHORT_QUOTED_LINES)
+            lines += quoted(first.text, self.width) if self.verbose else self._short_quote(first.text)
         if others:
             places = phrases.shorten_list([_place_and_rank(item, self.diagnosis) for item in others])
             rows = fold(clip(sanitize_line(f"also {places}"), self.width * 2), self.width)
             lines += [self.paint(row.rstrip(), "dim") for row in rows]
         return lines
+
+    def _short_quote(self, text: str) -> list[str]:
+        """Return so many lines of a quote that it leaves room on the first screen, however often they are broken."""
+        quotes = (quoted(text, self.width, most=most) for most in range(SHORT_QUOTED_LINES, 0, -1))
+        return next((rows for rows in quotes if len(rows) <= SHORT_QUOTED_ROWS), quoted(text, self.width, most=1))
 
     def inconclusive(self) -> list[list[str]]:
         """Return the sections of an inconclusive report: what is known of the end, and what to add."""

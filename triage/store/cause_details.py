@@ -23,10 +23,15 @@ def add_details(db: Connections, causes: Iterable[Cause], roots: Roots, today: i
     detailed: list[Cause] = []
     for batch in _batches(list(causes)):
         chosen = {cause.id: roots[cause.id] for cause in batch}
-        single = {cause: own for cause, own in chosen.items() if len(own) == 1}
-        several = {cause: own for cause, own in chosen.items() if len(own) > 1}
+        # The sums of a reader of a part are computed by each query, so one query asks for those of all causes.
+        single = {cause: own for cause, own in chosen.items() if len(own) == 1 and not db.dialect.among}
+        several = {cause: own for cause, own in chosen.items() if cause not in single}
         hosts = _most_hosts(db, single) | _most_hosts_of_several(db, several)
-        days, times, counts = _days(db, chosen, today), _latest_times(db, chosen), _part_counts(db, several)
+        days, times, counts = (
+            _days(db, chosen, today),
+            _latest_times(db, chosen),
+            _part_counts(db, {cause: own for cause, own in several.items() if len(own) > 1}),
+        )
         for cause in batch:
             counted = counts.get(cause.id)
             detailed.append(
@@ -127,12 +132,18 @@ def _days(db: Connections, roots: Roots, today: int) -> dict[str, Counter[int]]:
 def _latest_times(db: Connections, roots: Roots) -> dict[str, tuple[float, bool]]:
     """Return the time of the last failure of each cause, and whether its files had it."""
     of = {root: cause for cause, own in roots.items() for root in own}
-    rows = db.read(
+    by_index = (
         "SELECT s.cause, s.last_at, min(i.has_time) AS has_time FROM cause_sum s JOIN incident i "
         f"ON coalesce(i.signature, i.key) = s.cause AND i.at = s.last_at WHERE s.cause IN ({_rows('?', of)}) "
-        "GROUP BY s.cause, s.last_at",
-        list(of),
+        "GROUP BY s.cause, s.last_at"
     )
+    in_one_pass = (
+        "SELECT cause, at AS last_at, min(has_time) AS has_time FROM (SELECT coalesce(i.signature, i.key) AS cause, "
+        "i.at, i.has_time, rank() OVER (PARTITION BY coalesce(i.signature, i.key) ORDER BY i.at DESC) AS place "
+        f"FROM incident i WHERE coalesce(i.signature, i.key) IN ({_rows('?', of)})) AS ranked WHERE place = 1 "
+        "GROUP BY cause, at"
+    )
+    rows = db.read(in_one_pass if db.dialect.among else by_index, list(of))
     latest: dict[str, tuple[float, bool]] = {}
     for row in sorted(rows, key=lambda row: (row["last_at"], row["cause"])):
         latest[of[row["cause"]]] = row["last_at"], bool(row["has_time"])

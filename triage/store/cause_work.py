@@ -7,7 +7,7 @@ of the merged ones, and the comments of all.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
@@ -141,11 +141,18 @@ class CauseWork:
 
     def list_comments(self, cause: str) -> list[Comment]:
         """Return the comments on a cause and on the clusters that were merged into it, the oldest first."""
-        redirects = self._redirects()
-        causes = [cause, *(merged for merged in redirects if _resolve(redirects, merged) == cause)]
-        marks = ", ".join("?" * len(causes))
-        rows = self._db.read(f"SELECT * FROM cause_comment WHERE cause IN ({marks}) ORDER BY at, actor", causes)
-        return [Comment(row["at"], row["actor"], row["text"]) for row in rows]
+        return [comment for _, comment in self.list_all_comments([cause])]
+
+    def list_all_comments(self, causes: Iterable[str]) -> list[tuple[str, Comment]]:
+        """Return (cause, comment) for the comments on some causes, the oldest first."""
+        redirects, chosen = self._redirects(), dict.fromkeys(causes)
+        of = {cause: cause for cause in chosen}
+        of |= {merged: now for merged in redirects if (now := _resolve(redirects, merged)) in chosen}
+        if not of:
+            return []
+        marks = ", ".join("?" * len(of))
+        rows = self._db.read(f"SELECT * FROM cause_comment WHERE cause IN ({marks}) ORDER BY at, actor", list(of))
+        return [(of[row["cause"]], Comment(row["at"], row["actor"], row["text"])) for row in rows]
 
     def _redirects(self) -> dict[str, str]:
         rows = self._db.read("SELECT id, redirect FROM cluster WHERE redirect IS NOT NULL")

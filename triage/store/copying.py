@@ -74,12 +74,13 @@ def copy_store(source: Connections, target: Connections, *, progress: Progress |
     with source.snapshot() as origin, target.write() as db:
         _check_empty(target, db)
         db.execute(target.dialect.defer_references)
+        is_bulk = target.before_copy(db)
         counts: dict[str, int] = {}
         for table in TABLES:
             total = int(origin.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
             counts[table] = total
             _copy_table(origin, db, target, table, total, progress)
-        target.after_copy(db)
+        target.after_copy(db, is_bulk=is_bulk)
         for table in TABLES:
             if progress is not None:
                 progress(f"check of {table}", counts[table], counts[table])

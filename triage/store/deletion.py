@@ -60,13 +60,8 @@ def _own_uploads(db: Transaction, num: int) -> list[str]:
 
 def _remove_traces(db: Transaction, num: int, identifier: str, job: str) -> None:
     """Remove what an incident leaves outside its own tables."""
-    path = db.execute("SELECT path FROM job WHERE id = ?", (job,)).fetchone()["path"]
     keys = [row["key"] for row in db.execute("SELECT DISTINCT key FROM finding WHERE incident = ?", (num,)).fetchall()]
-    _remove_notifications(db, identifier)
-    topics = (f"{job}/", f"{job}0")  # the attempts of its job, as repeats of other messages
-    db.execute("DELETE FROM told_again WHERE topic >= ? AND topic < ?", topics)
-    db.execute("DELETE FROM exemplar WHERE incident = ?", (identifier,))
-    db.execute("UPDATE cluster_key SET last_path = NULL WHERE last_path = ?", (path,))
+    remove_texts(db, identifier, job)
     tasks = db.execute("SELECT id FROM task WHERE instr(coalesce(result, ''), ?) > 0", (f'"{identifier}"',)).fetchall()
     for task in tasks:
         db.execute("DELETE FROM task WHERE id = ?", (task["id"],))
@@ -74,6 +69,16 @@ def _remove_traces(db: Transaction, num: int, identifier: str, job: str) -> None
     _clear_audit(db, identifier)
     for key in filter(None, keys):
         _remove_lonely_key(db, key, num)
+
+
+def remove_texts(db: Transaction, identifier: str, job: str) -> None:
+    """Remove what clusters and notifications hold of an incident: quoted lines, reports, the path of its job."""
+    path = db.execute("SELECT path FROM job WHERE id = ?", (job,)).fetchone()["path"]
+    _remove_notifications(db, identifier)
+    topics = (f"{job}/", f"{job}0")  # the attempts of its job, as repeats of other messages
+    db.execute("DELETE FROM told_again WHERE topic >= ? AND topic < ?", topics)
+    db.execute("DELETE FROM exemplar WHERE incident = ?", (identifier,))
+    db.execute("UPDATE cluster_key SET last_path = NULL WHERE last_path = ?", (path,))
 
 
 def _clear_audit(db: Transaction, subject: str) -> None:

@@ -58,8 +58,9 @@ def read_history(
     )[0]
     devices = connections.read(
         "SELECT i.device AS name, count(*) AS n, min(i.at) AS first, max(i.at) AS last FROM incident i "
-        "WHERE i.hosts = ? AND i.device IS NOT NULL GROUP BY i.device ORDER BY n DESC, name LIMIT ?",
-        (alone, MOST_DEVICES),
+        "WHERE i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1) AND i.hosts = ? "
+        "AND i.device IS NOT NULL GROUP BY i.device ORDER BY n DESC, name LIMIT ?",
+        (host, alone, MOST_DEVICES),
     )
     roots = connections.read(
         "SELECT DISTINCT coalesce(i.signature, k.cluster) AS cause FROM incident i LEFT JOIN cluster_key k "
@@ -69,7 +70,7 @@ def read_history(
     chosen = {root["cause"] for root in roots}
     page = causes.list_causes(CauseFilter(host=host), order="last", limit=MOST_CAUSES, now=now)
     listed = tuple(cause for cause in page.causes if cause.id in chosen)
-    comments = [(cause.id, comment) for cause in listed for comment in work.list_comments(cause.id)]
+    comments = work.list_all_comments(cause.id for cause in listed)
     return HostHistory(
         host,
         device,

@@ -77,7 +77,7 @@ class TextSearch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents.
+    """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents, `by_scan` none.
 
     `schema` is the name of the tables' schema. `among` is empty, or for a reader of a part a condition that a number of
     an incident, in place of {}, is visible.
@@ -86,6 +86,7 @@ class Dialect:
     name: str
     like: str  # compares without regard to case
     by_time: str
+    by_scan: str
     skip_locked: str  # leaves out rows that another transaction is about to change
     whole: str  # the whole number below a positive number
     defer_references: str  # rows may refer to later ones of the same transaction
@@ -144,8 +145,11 @@ class Connections(Protocol):
     def wait_for_change(self, table: str, seconds: float) -> None:
         """Return when `table` may have new work, at the latest after so many seconds. Only `task` reports it."""
 
-    def after_copy(self, db: Transaction) -> None:
-        """Make new rows follow the numbers of copied ones."""
+    def before_copy(self, db: Transaction) -> bool:
+        """Prepare an empty store for the rows of another one; return what `after_copy` must know."""
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
+        """Make new rows follow the numbers of copied ones, and the sums those rows."""
 
     def translate_errors(self) -> AbstractContextManager[None]:
         """Raise errors of the database as StoreError, with what to do."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from triage.base.errors import OptionError, StoreError
@@ -145,11 +146,11 @@ def prune(
     deleted = 0
     when = time.time() if now is None else now
     if days is not None:
-        deleted += delete_incidents(connections, incidents, "at < ?", (when - days * DAY,), None)
+        deleted += delete_incidents(connections, incidents.remove, "at < ?", (when - days * DAY,), None)
     while size is not None and (used := _used_bytes(connections)) > size:
         total = connections.read("SELECT count(*) AS n FROM incident")[0]["n"]
         share = max(1, int(total * min(1.0, 1.1 * (used - size) / used)))
-        removed = delete_incidents(connections, incidents, "TRUE", (), share)
+        removed = delete_incidents(connections, incidents.remove, "TRUE", (), share)
         deleted += removed
         if not removed:
             break
@@ -159,9 +160,13 @@ def prune(
 
 
 def delete_incidents(
-    connections: Connections, incidents: Incidents, where: str, arguments: tuple[object, ...], max_count: int | None
+    connections: Connections,
+    remove: Callable[[Sequence[int]], None],
+    where: str,
+    arguments: tuple[object, ...],
+    max_count: int | None,
 ) -> int:
-    """Delete incidents without feedback, the oldest first; return how many."""
+    """Delete incidents without feedback with `remove`, the oldest first; return how many."""
     deleted = 0
     while max_count is None or deleted < max_count:
         limit = BATCH if max_count is None else min(BATCH, max_count - deleted)
@@ -171,7 +176,7 @@ def delete_incidents(
         )
         if not rows:
             break
-        incidents.remove([row["num"] for row in rows])
+        remove([row["num"] for row in rows])
         deleted += len(rows)
     return deleted
 

@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 9  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 10  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -304,6 +304,11 @@ def add_facts(database: Database) -> None:
     create_tables(database)
 
 
+def add_seen_index(database: Database) -> None:
+    """Let the time of the last ingest be found without reading all incidents."""
+    database.execute("CREATE INDEX incident_seen ON incident (seen_at)")
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
@@ -314,4 +319,5 @@ STEPS: tuple[Callable[[Database], None], ...] = (
     add_cause_work,
     add_views,
     add_facts,
+    add_seen_index,
 )

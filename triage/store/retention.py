@@ -1,7 +1,8 @@
 """Delete incidents by age: a time for all, and other times for those with a fact, such as a team or a project.
 
-The age is that since the ingest. Incidents with feedback stay, and clusters keep their names, examples and counts, as
-in `maintenance.prune`. The audit log has how many incidents each rule deleted.
+The age is that since the ingest. Incidents with feedback stay. Examples of clusters and notifications that quote a
+deleted incident go with it; clusters keep their names and counts. The audit log has how many incidents each rule
+deleted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from triage.store import audit, maintenance
+from triage.store import audit, deletion, maintenance
 from triage.store.incidents import Incidents
 from triage.store.interface import Connections
 
@@ -40,6 +41,14 @@ def apply_rules(
     when = time.time() if now is None else now
     named = [rule.fact for rule in rules if rule.fact is not None]
     done = []
+
+    def remove(nums: Sequence[int]) -> None:
+        with connections.write() as db:
+            for num in nums:
+                row = db.execute("SELECT id, job FROM incident WHERE num = ?", (num,)).fetchone()
+                deletion.remove_texts(db, row["id"], row["job"])
+            incidents.remove(nums)
+
     for rule in rules:
         facts, inside = ([rule.fact], "IN") if rule.fact is not None else (named, "NOT IN")
         pairs = " OR ".join("(name = ? AND value = ?)" for _ in facts) or "FALSE"
@@ -48,7 +57,7 @@ def apply_rules(
         if dry_run:
             count = maintenance.count_deletable(connections, where, values)
         else:
-            count = maintenance.delete_incidents(connections, incidents, where, values, None)
+            count = maintenance.delete_incidents(connections, remove, where, values, None)
             if count:
                 with connections.write() as db:
                     audit.write_entry(db, when, ACTOR, "retention", str(rule), {"incidents": count})

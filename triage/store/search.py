@@ -10,7 +10,8 @@ from typing import Any
 from triage.base.errors import OptionError
 from triage.clusters.model import NearestCluster
 from triage.model.store import Incident
-from triage.store import codec
+from triage.store import codec, facets
+from triage.store.facets import FACT as FACT, StatsRow as StatsRow
 from triage.store.fts_index import RANKED
 from triage.store.incidents import COLUMNS, TABLES, Incidents, incident_from_row
 from triage.store.interface import Connections, Dialect
@@ -18,9 +19,7 @@ from triage.store.stats_cache import StatsCache
 
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
-FACT = "fact."  # begins the names of filters and facets of facts
 BATCH = 500
-MOST_FACT_VALUES, MOST_FACT_ROWS = 6, 200
 MONDAY = 4 * 86_400  # the epoch was a Thursday
 
 
@@ -68,17 +67,6 @@ class SimilarIncident:
 
 
 @dataclass(frozen=True, slots=True)
-class StatsRow:
-    """One row of the statistics: number of incidents, first and last time, number of hosts or causes (`spread`)."""
-
-    name: str
-    count: int
-    first: float
-    last: float
-    spread: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class IncidentStats:
     """The statistics of `triage stats`. `hosts` and `devices` are those with more than one incident."""
 
@@ -111,8 +99,7 @@ class Search:
             where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
             arguments += [at, at, num]
         # The index gives incidents by time until the page is full; otherwise SQLite would find all of them and sort.
-        has_index = filter_.verdict or filter_.domain or filter_.cause
-        by = "" if has_index or self._has_few_incidents(filter_) else self._db.dialect.by_time
+        by = "" if self._has_index(filter_) or self._has_few_incidents(filter_) else self._db.dialect.by_time
         rows = self._db.read(
             f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC "
             f"LIMIT ?) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
@@ -120,6 +107,11 @@ class Search:
             (*arguments, limit),
         )
         return [incident_from_row(row) for row in rows]
+
+    @staticmethod
+    def _has_index(filter_: Filter) -> bool:
+        """Whether an index gives the incidents of the filter in the order of their times."""
+        return bool(filter_.verdict or filter_.domain or filter_.cause)
 
     def _has_few_incidents(self, filter_: Filter) -> bool:
         """Whether the filter is for a host or a fact with few incidents, so that starting from these is faster."""
@@ -150,8 +142,8 @@ class Search:
 
     def get_latest(self) -> tuple[float, int]:
         """Return when a diagnosis was last stored (0: never), and the number of incidents."""
-        row = self._db.read("SELECT coalesce(max(seen_at), 0) AS latest, count(*) AS n FROM incident")[0]
-        return float(row["latest"]), int(row["n"])
+        row = self._db.read("SELECT coalesce(max(seen_at), 0) AS latest FROM incident")[0]
+        return float(row["latest"]), self.count_incidents()
 
     def count_facets(self, filter_: Filter = Filter(), *, limit: int = 12) -> dict[str, tuple[StatsRow, ...]]:
         """Count the matching incidents by verdict, domain, signature, cluster, host, and the facts of their jobs."""
@@ -159,44 +151,11 @@ class Search:
 
     def _facets(self, filter_: Filter, limit: int) -> dict[str, tuple[StatsRow, ...]]:
         where, arguments = _where_clause(filter_, self._db.dialect)
-
-        def counted(sql: str) -> tuple[StatsRow, ...]:
-            rows = self._db.read(f"{sql} ORDER BY count DESC, name LIMIT ?", (*arguments, limit))
-            return tuple(StatsRow(str(row["name"]), row["count"], 0.0, 0.0) for row in rows)
-
-        def by(name: str) -> tuple[StatsRow, ...]:
-            return counted(
-                f"SELECT i.{name} AS name, count(*) AS count FROM incident i WHERE {where} AND i.{name} <> '' "
-                "GROUP BY 1"
-            )
-
-        clusters = (
-            f"WITH keyed AS (SELECT i.key, count(*) AS n FROM incident i WHERE {where} AND i.key IS NOT NULL "
-            "GROUP BY 1) SELECT k.cluster AS name, sum(n) AS count FROM keyed "
-            "JOIN cluster_key k ON k.key = keyed.key GROUP BY 1"
-        )
-        among = "" if where == "TRUE" else f"AND h.incident IN (SELECT i.num FROM incident i WHERE {where})"
-        hosts = f"SELECT h.name, count(*) AS count FROM host h WHERE h.blamed = 1 {among} GROUP BY 1"
-        by_column = {name: by(name) for name in ("verdict", "domain", "signature")}
-        return {
-            **by_column,
-            "cluster": counted(clusters),
-            "host": counted(hosts),
-            **self._fact_facets(among, arguments),
-        }
-
-    def _fact_facets(self, among: str, arguments: list[Any]) -> dict[str, tuple[StatsRow, ...]]:
-        """Count the matching incidents by each value of each fact; the name of a facet is FACT and that of the fact."""
-        rows = self._db.read(
-            "SELECT name, value, count FROM (SELECT h.name, h.value, count(*) AS count, row_number() OVER (PARTITION "
-            f"BY h.name ORDER BY count(*) DESC, h.value) AS place FROM fact h WHERE TRUE {among} GROUP BY h.name, "
-            "h.value) AS ranked WHERE place <= ? ORDER BY name, place LIMIT ?",
-            (*arguments, MOST_FACT_VALUES, MOST_FACT_ROWS),
-        )
-        facets: dict[str, list[StatsRow]] = {}
-        for row in rows:
-            facets.setdefault(FACT + row["name"], []).append(StatsRow(row["value"], row["count"], 0.0, 0.0))
-        return {name: tuple(counts) for name, counts in facets.items()}
+        count = self.count_incidents(filter_)
+        # An index leads to each matching row by itself: where many match, reading all in order is faster.
+        by_column = self._db.dialect.by_scan if count > facets.MOST_COUNTED and where != "TRUE" else ""
+        by_time = "" if self._has_index(filter_) else self._db.dialect.by_time
+        return facets.count_facets(self._db, facets.Matches(where, arguments, count, by_column, by_time), limit)
 
     def facts_of(self, incidents: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
         """Return the facts of the jobs of incidents, given by their ids."""

@@ -28,6 +28,7 @@ DIALECT = Dialect(
     name="sqlite",
     like="LIKE",
     by_time="INDEXED BY incident_at",
+    by_scan="NOT INDEXED",
     skip_locked="",
     whole="CAST({} AS INTEGER)",
     defer_references="PRAGMA defer_foreign_keys = ON",
@@ -147,7 +148,11 @@ class SqliteConnections:
         """Sleep: a file tells nobody that it has changed, so whoever waits looks again soon."""
         time.sleep(min(seconds, POLL_SECONDS))
 
-    def after_copy(self, db: Transaction) -> None:
+    def before_copy(self, db: Transaction) -> bool:
+        """Do nothing: triggers write the sums while the rows are copied."""
+        return False
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
         """Do nothing: SQLite's next number follows the highest one."""
 
     def close(self) -> None:

@@ -147,7 +147,9 @@ class VisibleConnections:
         self._inner = connections
         self._values = (*(text for fact in facts for text in fact), reader)
         dialect = connections.dialect
-        self.dialect: Dialect = dataclasses.replace(dialect, by_time="", among="AND {} IN (SELECT num FROM visible)")
+        self.dialect: Dialect = dataclasses.replace(
+            dialect, by_time="", by_scan="", among="AND {} IN (SELECT num FROM visible)"
+        )
         row = connections.read_one(f"SELECT {dialect.schema} AS name")
         assert row is not None
         self._base = '"{}".'.format(str(row["name"]).replace('"', '""'))
@@ -210,9 +212,13 @@ class VisibleConnections:
         """Return when `table` may have new work, at the latest after so many seconds."""
         self._inner.wait_for_change(table, seconds)
 
-    def after_copy(self, db: Transaction) -> None:
+    def before_copy(self, db: Transaction) -> bool:
+        """Prepare an empty store for the rows of another one."""
+        return self._inner.before_copy(db)
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
         """Make new rows follow the numbers of copied ones."""
-        self._inner.after_copy(db)
+        self._inner.after_copy(db, is_bulk=is_bulk)
 
     def translate_errors(self) -> AbstractContextManager[None]:
         """Raise errors of the database as StoreError, with what to do."""

@@ -5,7 +5,7 @@ with ChannelServer() as receiver:
     assert len(receiver.visible) == 1
 with MailServer() as mail:
     …smtp to 127.0.0.1, mail.port…
-    assert len(mail.messages) == 1
+    assert len(mail.visible) == 1
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import socketserver
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from email import message_from_string
 from types import TracebackType
 from typing import Any, Self
 
@@ -91,13 +92,19 @@ def _find_problem(service: str, content: Mapping[str, Any], size: int) -> str:
 class MailServer:
     """An SMTP server; `messages` holds the accepted mails. `failures` are taken one by one, at the end of a mail.
 
-    `451` refuses it for now, `cut` closes the connection before it is accepted, `cut after` after it, without a reply.
+    `visible` are those that a mailbox shows where mails with the same Message-ID are one. `451` refuses a mail for now,
+    `cut` closes the connection before it is accepted, `cut after` after it, without a reply.
     """
 
     def __init__(self) -> None:
         self.messages: list[str] = []
         self.failures: list[str] = []
         self._server: socketserver.ThreadingTCPServer | None = None
+
+    @property
+    def visible(self) -> list[str]:
+        """The mails, without those whose Message-ID an earlier one has."""
+        return list({message_from_string(mail)["Message-ID"]: mail for mail in reversed(self.messages)}.values())
 
     @property
     def port(self) -> int:

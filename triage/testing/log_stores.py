@@ -1,4 +1,4 @@
-"""Local servers that answer like Loki, Elasticsearch and W&B, with their documented limits.
+"""Local servers that answer like Loki, Elasticsearch, CloudWatch and W&B, with their documented limits.
 
 with LokiServer() as loki:
     loki.push({"pod": "trainer-0"}, [(1_763_700_000_000_000_000, "step 1")])
@@ -86,6 +86,53 @@ class SearchServer(LocalServer):
             if fnmatch.fnmatch(index, pattern) and span["gte"] <= time <= span["lte"] and text in str(source)
         ]
         return Reply(200, {"took": 1, "timed_out": False, "hits": {"hits": hits[: content["size"]]}})
+
+
+class CloudWatchServer(LocalServer):
+    """FilterLogEvents of CloudWatch Logs: up to 10,000 events a page, the next one by its token.
+
+    Some pages are empty though others follow, as on the real service.
+    """
+
+    page_events = 10_000
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events: dict[str, list[dict[str, Any]]] = {}
+
+    def put(self, group: str, stream: str, events: Iterable[tuple[int, str]]) -> None:
+        """Add events of a stream, with their milliseconds since 1970."""
+        stored = self._events.setdefault(group, [])
+        stored += [{"logStreamName": stream, "timestamp": time, "message": text} for time, text in events]
+        stored.sort(key=lambda event: event["timestamp"])
+
+    def request_name(self, request: Request) -> str:
+        """Return the operation."""
+        return request.headers.get("x-amz-target", "").rpartition(".")[2]
+
+    def rate_limit_reply(self, seconds: int) -> Reply:
+        """Return the error of too many requests: status 400, without a time."""
+        return Reply(400, {"__type": "ThrottlingException", "message": "Rate exceeded"})
+
+    def handle(self, request: Request) -> Reply:
+        """Answer a request for events."""
+        if "AWS4-HMAC-SHA256" not in request.headers.get("authorization", ""):
+            return Reply(400, {"__type": "MissingAuthenticationTokenException", "message": "not signed"})
+        content = request.json()
+        group = content.get("logGroupName", "")
+        if group not in self._events:
+            return Reply(400, {"__type": "ResourceNotFoundException", "message": "The log group does not exist."})
+        prefix, token = content.get("logStreamNamePrefix", ""), int(content.get("nextToken", 0))
+        chosen = [
+            event
+            for event in self._events[group]
+            if content["startTime"] <= event["timestamp"] < content["endTime"]
+            and event["logStreamName"].startswith(prefix)
+        ]
+        begin = token // 2 * self.page_events  # odd tokens are those of empty pages
+        page = [] if token % 2 else chosen[begin : begin + self.page_events]
+        more = {"nextToken": str(token + 1)} if begin + self.page_events < len(chosen) else {}
+        return Reply(200, {"events": page, "searchedLogStreams": [], **more})
 
 
 class WandbServer(LocalServer):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from triage import pipeline
 from triage.base.errors import InputError
-from triage.model import Diagnosis, Episode, WatchEvent
+from triage.model import Audit, Diagnosis, Episode, WatchEvent
 from triage.records.activity import PROGRESS
 from triage.watch import episodes
 from triage.watch.follow import Follower, NewLines
@@ -42,6 +42,7 @@ class Watch:
     wall: Callable[[], float] = time.time
     idle_after: float = IDLE
     last: Diagnosis | None = None  # the newest diagnosis of the whole job
+    last_audit: Audit | None = None  # its settings
     episode: Episode | None = None  # the current pace problems, or the last ones
     _find_at: float = 0.0
     _hit_at: float | None = None  # when the last failure line came
@@ -171,7 +172,7 @@ class Watch:
         """Diagnose the job with its cores, dumps and archives: no more lines come."""
         self._is_whole = True
         try:
-            self.last = pipeline.ingest(self.follower.paths, self.follower.options)
+            self.last, self.last_audit = pipeline.ingest_with_audit(self.follower.paths, self.follower.options)
         except InputError:  # everything was removed
             return []
         event = self.policy.decide(now, self.wall(), self.last, _END_WAIT, final=True, stopped=self._has_stopped)

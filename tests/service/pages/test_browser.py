@@ -286,6 +286,18 @@ def test_lists_fit_a_small_desktop(open_page: OpenPage, address: str) -> None:
     assert max(frames, default=0) <= 0
 
 
+@pytest.mark.parametrize("page_name", ["/causes", "/incidents", "/inbox", "compare", "/hosts/node1", "/views"])
+def test_lists_fit_a_phone(open_page: OpenPage, page_server: PageServer, page_name: str) -> None:
+    """At 390 pixels no list scrolls sideways inside its frame, so that every column can be seen."""
+    with Store.open(page_server.path) as store:
+        healthy = store.incidents.add(Diagnosis("1", "1", Job("j-healthy", "healthy", "healthy"), "clean", None)).id
+    compare = f"/incidents/{page_server.rich[0]}/compare?healthy={healthy}"
+    page = open_page("curator", width=390)
+    page.goto(compare if page_name == "compare" else page_name)
+    frames = page.eval_on_selector_all(".scroll", "frames => frames.map((item) => item.scrollWidth - item.clientWidth)")
+    assert max(frames, default=0) <= 0
+
+
 def test_without_javascript(open_page: OpenPage, page_server: PageServer, archive: Path) -> None:
     """Filters, theme and upload are forms; the page of a task reloads until it opens the diagnosis."""
     page = open_page("submitter", scripts=False)
@@ -322,6 +334,7 @@ def detail_pages(page_server: PageServer) -> list[str]:
         f"{incidents[0]}/compare",
         "/causes/data.worker-killed",
         "/hosts/node1",
+        "/hosts/node1/devices/0",
         "/views",
         f"/causes/{cluster}",
         "/signatures/data.worker-killed",

@@ -308,7 +308,15 @@ def test_the_page_of_a_host_has_causes_incidents_and_comments(client: TestClient
         assert "gpu.xid-79" in page
         assert "node&lt;1&gt;" in page
         assert client.get(f"{address}.json").json()["history"]["incidents"] == 1
+        row = client.get(f"/api/v1{address}").json()
+        assert (row["host"], row["incidents"]) == ("node<1>", 1)
+        assert row["first_at"] == row["last_at"] == row["devices"][0]["last_at"]
+        assert [cause["id"] for cause in row["causes"]] == ["gpu.xid-79"]
+        (comment,) = row["comments"]
+        assert (comment["cause"], comment["actor"], comment["text"]) == ("gpu.xid-79", "anna", "card <b>replaced</b>")
     assert "No stored failure" in client.get("/hosts/node99", headers=HTML).text
+    absent = client.get("/api/v1/hosts/node99").json()
+    assert (absent["incidents"], absent["first_at"], absent["causes"]) == (0, None, [])
 
 
 def test_a_new_process_has_all_templates() -> None:

@@ -9,14 +9,13 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BeforeValidator
 
 from triage.render import causes as rendered
-from triage.render.table import iso
 from triage.service import view_queries
 from triage.service.api import requests, schemas
-from triage.service.api.responses import JsonResponse
+from triage.service.api.responses import JsonResponse, comment_as_dict
 from triage.service.dependencies import Curator, StoreDep, Submitter, Viewer
 from triage.service.incident_queries import Text, parse_time
 from triage.store import Store
-from triage.store.cause_work import Comment, WorkChange
+from triage.store.cause_work import WorkChange
 from triage.store.causes import CauseFilter, Order
 
 router = APIRouter(prefix="/causes", tags=["causes"])
@@ -91,14 +90,14 @@ def change_cause(cause: CauseId, body: requests.WorkIn, store: StoreDep, user: C
 def list_comments(cause: CauseId, store: StoreDep, _: Viewer) -> JsonResponse:
     """List the comments on a cause, the oldest first."""
     comments = store.cause_work.list_comments(store.causes.get(cause).id)
-    return JsonResponse({"comments": [_comment_as_dict(comment) for comment in comments]})
+    return JsonResponse({"comments": [comment_as_dict(comment) for comment in comments]})
 
 
 @router.post("/{cause}/comments", response_model=schemas.CommentRow, status_code=201)
 def add_comment(cause: CauseId, body: requests.CommentIn, store: StoreDep, user: Submitter) -> JsonResponse:
     """Comment on a cause. Comments are never deleted."""
     comment = store.cause_work.comment(store.causes.get(cause).id, body.text, actor=user.name)
-    return JsonResponse(_comment_as_dict(comment), status_code=201)
+    return JsonResponse(comment_as_dict(comment), status_code=201)
 
 
 def change_work(store: Store, causes: list[str], body: requests.WorkIn, actor: str) -> list[int]:
@@ -106,7 +105,3 @@ def change_work(store: Store, causes: list[str], body: requests.WorkIn, actor: s
     date = parse_time(body.date, time.time()) if body.date else None
     change = WorkChange(body.status, body.fixed_in, date, body.assignee, body.ticket)
     return store.cause_work.change([store.causes.get(cause).id for cause in causes], change, actor=actor)
-
-
-def _comment_as_dict(comment: Comment) -> dict[str, str | None]:
-    return {"at": iso(comment.at), "actor": comment.actor, "text": comment.text}

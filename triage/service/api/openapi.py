@@ -269,6 +269,23 @@ _EXAMPLES: dict[str, Any] = {
     "SubscriptionList": {"targets": ["slack:C0123ABCD"], "subscriptions": [_SUBSCRIPTION]},
     "Done": {"id": "s-7f3a9c001122"},
     "CauseList": {"total": 1, "causes": [_CAUSE]},
+    "HostRow": {
+        "host": "node17",
+        "device": None,
+        "incidents": 3,
+        "first_at": "2026-09-01T10:00:00Z",
+        "last_at": "2026-11-21T03:00:00Z",
+        "devices": [
+            {
+                "device": "0000:3b:00.0",
+                "incidents": 2,
+                "first_at": "2026-09-01T10:00:00Z",
+                "last_at": "2026-11-20T08:00:00Z",
+            }
+        ],
+        "causes": [_CAUSE],
+        "comments": [{**_COMMENT, "cause": "data.worker-killed"}],
+    },
     "ClusterRow": _CLUSTER,
     "ClusterList": {"clusters": [_CLUSTER]},
     "Reason": {"because": "a test job"},

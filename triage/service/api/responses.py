@@ -9,6 +9,7 @@ from typing import Any
 from starlette.responses import Response
 
 from triage.render.table import iso
+from triage.store.cause_work import Comment
 from triage.store.tasks import Task
 
 
@@ -31,6 +32,11 @@ def attachment(text: str, filename: str) -> Response:
         "Content-Security-Policy": "default-src 'none'; sandbox",
     }
     return Response(text.encode("utf-8", "replace"), media_type="text/plain; charset=utf-8", headers=headers)
+
+
+def comment_as_dict(comment: Comment) -> dict[str, str | None]:
+    """Return a comment on a cause as the API does."""
+    return {"at": iso(comment.at), "actor": comment.actor, "text": comment.text}
 
 
 def task_as_dict(task: Task) -> dict[str, Any]:

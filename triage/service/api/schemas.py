@@ -116,6 +116,34 @@ class CauseList(BaseModel):
     causes: list[CauseRow]
 
 
+class DeviceRow(BaseModel):
+    """The failures of a device."""
+
+    device: str
+    incidents: int
+    first_at: str | None
+    last_at: str | None
+
+
+class CauseComment(CommentRow):
+    """A comment on a cause, and the cause."""
+
+    cause: str
+
+
+class HostRow(BaseModel):
+    """The failures of a host or of one of its devices, null times without any; causes have all of their failures."""
+
+    host: str
+    device: str | None
+    incidents: int
+    first_at: str | None
+    last_at: str | None
+    devices: list[DeviceRow]
+    causes: list[CauseRow]
+    comments: list[CauseComment]
+
+
 class ViewRow(BaseModel):
     """A saved view; `address` is the list with its filters."""
 

@@ -13,6 +13,7 @@ from triage.service import incident_queries, view_queries
 from triage.service.dependencies import CatalogDep, StoreDep, Viewer
 from triage.service.incident_queries import incident_filter
 from triage.service.pages.rendering import page_and_json, render_page
+from triage.store.facets import MOST_COUNTED
 from triage.store.search import FACT, Filter, StatsRow
 
 router = APIRouter()
@@ -23,12 +24,16 @@ FACT_ORDER = ("team", "user", "project", "partition", "cluster", "image", "torch
 
 @dataclass(frozen=True, slots=True)
 class Facet:
-    """One way to narrow the list. `name` is the query parameter, `chosen` its current value."""
+    """One way to narrow the list. `name` is the query parameter, `chosen` its current value.
+
+    `latest` is in how many of the latest incidents it was counted, 0 if in all.
+    """
 
     name: str
     title: str
     chosen: str
     counts: tuple[StatsRow, ...]
+    latest: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +60,17 @@ def list_incidents(
     """Show the incidents that match the filters."""
     page = incident_queries.list_incidents(store, query, limit=limit, after=after)
     counts = store.search.count_facets(query)
+    latest = MOST_COUNTED if page.total > MOST_COUNTED else 0
     facets = tuple(
-        Facet(name, title, getattr(query, name) or "", tuple(counts[name]))
+        Facet(name, title, getattr(query, name) or "", tuple(counts[name]), latest if name == "host" else 0)
         for name, title in FACET_TITLES.items()
         if counts.get(name)
     )
     chosen, facts = dict(query.facts), [name.removeprefix(FACT) for name in counts if name.startswith(FACT)]
     names = sorted(facts, key=lambda name: (FACT_ORDER.index(name) if name in FACT_ORDER else len(FACT_ORDER), name))
     facets += tuple(
-        Facet(FACT + name, name.capitalize(), chosen.get(name, ""), tuple(counts[FACT + name])) for name in names
+        Facet(FACT + name, name.capitalize(), chosen.get(name, ""), tuple(counts[FACT + name]), latest)
+        for name in names
     )
     views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "incidents")))
     view = IncidentsView(page.incidents, page.total, page.next, facets, limit, views)

@@ -54,7 +54,7 @@ def analyse(
         report({"stage": "read", "done": 0, "total": None})
         diagnosis, audit = pipeline.ingest_with_audit(paths, options, report_progress)
         report({"stage": "finish", "done": 0, "total": None})
-        documents = {"environment": json.loads(environment.as_json(audit)), "context": lines_around(paths, diagnosis)}
+        documents = {"environment": environment.as_document(audit), "context": lines_around(paths, diagnosis)}
         matrix = _flight_matrix(paths)
         if matrix is not None:
             documents["flight"] = matrix

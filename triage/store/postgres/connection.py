@@ -18,6 +18,7 @@ from psycopg import pq
 from triage.base.errors import StoreError
 from triage.store.interface import Cursor, Dialect, Row, Transaction, Values
 from triage.store.location import DatabaseUrl
+from triage.store.postgres import bulk_copy
 from triage.store.postgres.errors import (
     explain_error,
     explain_read_only,
@@ -40,6 +41,7 @@ DIALECT = Dialect(
     name="postgres",
     like="ILIKE",
     by_time="",
+    by_scan="",
     skip_locked="FOR UPDATE SKIP LOCKED",
     whole="CAST(trunc({}) AS BIGINT)",
     defer_references="SET CONSTRAINTS ALL DEFERRED",
@@ -219,8 +221,14 @@ class PostgresConnections:
         with self.translate_errors(is_connecting=True):
             self._listener.wait(f"triage_{table}", seconds)
 
-    def after_copy(self, db: Transaction) -> None:
-        """Make new rows follow the numbers of copied ones."""
+    def before_copy(self, db: Transaction) -> bool:
+        """Stop the triggers that keep sums; return whether they stand."""
+        return bulk_copy.stop_triggers(db)
+
+    def after_copy(self, db: Transaction, *, is_bulk: bool) -> None:
+        """Make new rows follow the numbers of copied ones; compute the sums if the triggers did not."""
+        if is_bulk:
+            bulk_copy.compute_sums(db)
         columns = db.execute(
             "SELECT table_name, column_name FROM information_schema.columns "
             "WHERE table_schema = current_schema() AND is_identity = 'YES'"
