@@ -26,7 +26,7 @@ _ENGLISH = (
     r"oops|sorry|cannot|can't|couldn't|could not|unable|no such|not found|does not exist|did not|didn't|"
     r"not (?:allowed|permitted|ready|mounted|reachable|healthy|"
     r"initialized|supported|available|enough|respond\w*|known|defined|valid|finite|signed|unique|alive)|"
-    r"timed? ?out|deadlock|overflow|underflow|exhausted|"
+    r"timed? ?out|deadlock|data race|overflow|underflow|exhausted|"
     r"out of|no space left|no space on|full|"
     r"too (?:many|few|large|small|long|old)|mismatch|inconsistent|violat(?:ed|ion)|rolled back|down|stuck|hung|"
     r"exceed(?:s|ed)|over (?:its|the|their) (?:limit|quota|budget|capacity)|insufficient|suspended|superseded|"
