@@ -50,14 +50,14 @@ def are_contrary(new: KnownKey, known: KnownKey) -> bool:
         return False
     short, long = sorted((new, known), key=lambda key: len(key.terms))
     one, other = read_sentence(short.headline), read_sentence(long.headline)
-    return not (other.denied - one.denied).isdisjoint(one.words) or one.values > other.values
+    return not (other.denied - one.denied).isdisjoint(one.stems) or one.values > other.values
 
 
 def _is_quoted(one: str, other: str) -> bool:
     """Whether a headline ends with the whole other one, behind what failed outside and a colon."""
     short, long = sorted((one.lower(), other.lower()), key=len)
     inner = CLASS_NAME.sub("", short, 1)
-    return len(read_sentence(inner).words) >= _LEAST_QUOTED and long.endswith(f": {inner}")
+    return len(read_sentence(inner).stems) >= _LEAST_QUOTED and long.endswith(f": {inner}")
 
 
 def _is_condition_of(new: KnownKey, known: KnownKey) -> bool:
@@ -86,7 +86,7 @@ def _says_the_same(new: KnownKey, known: KnownKey) -> bool:
 
 def _say_something_else(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences of one function are two statements, whatever words they share."""
-    here, there = set(one.words), set(other.words)
+    here, there = set(one.stems), set(other.stems)
     exchanged = _exchanged(one, other)
     mine, theirs = here - there - exchanged, there - here - exchanged
     return (
@@ -108,17 +108,17 @@ def _exchanged(one: Sentence, other: Sentence) -> Set[str]:
     """Return the words of a relation that both say from its two ends: `a` exceeds `b`, `b` is below `a`."""
     for pair in relations():
         for here, there in (pair, pair[::-1]):
-            if here in one.words and there in other.words and here not in other.words and there not in one.words:
-                (first, last), (start, end) = _around(one.words, here), _around(other.words, there)
+            if here in one.stems and there in other.stems and here not in other.stems and there not in one.stems:
+                (first, last), (start, end) = _around(one.stems, here), _around(other.stems, there)
                 if len(first & end) + len(last & start) > len(first & start) + len(last & end):
                     return frozenset(pair)
     return frozenset()
 
 
-def _around(words: Sequence[str], word: str) -> tuple[set[str], set[str]]:
+def _around(stems: Sequence[str], stem: str) -> tuple[set[str], set[str]]:
     """Return the words before and behind a word."""
-    at = words.index(word)
-    return set(words[:at]), set(words[at + 1 :])
+    at = stems.index(stem)
+    return set(stems[:at]), set(stems[at + 1 :])
 
 
 def _deny_other_things(one: Sentence, other: Sentence) -> bool:
@@ -126,11 +126,11 @@ def _deny_other_things(one: Sentence, other: Sentence) -> bool:
     if (
         one.is_negative
         and other.is_negative
-        and not (one.denied <= set(other.words) and other.denied <= set(one.words))
+        and not (one.denied <= set(other.stems) and other.denied <= set(one.stems))
     ):
         return True
     return any(
-        not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.words)
+        not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
         for a, b in ((one, other), (other, one))
     )
 
@@ -138,7 +138,7 @@ def _deny_other_things(one: Sentence, other: Sentence) -> bool:
 def _own_words(sentence: Sentence, mine: Set[str], theirs: Set[str]) -> set[str]:
     """Return the words of a sentence that say what the other does not."""
     own = mine - framing_stems() - sentence.kinds
-    return {word for word in own if not any(_begin_alike(word, another) for another in theirs)}
+    return {stem for stem in own if not any(_begin_alike(stem, another) for another in theirs)}
 
 
 def _begin_alike(one: str, other: str) -> bool:
@@ -153,12 +153,12 @@ def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
     fewer values has not more words, and no word that makes another statement is added.
     """
     exchanged = _exchanged(one, other)
-    here, there = set(one.words) - exchanged, set(other.words) - exchanged
+    here, there = set(one.stems) - exchanged, set(other.stems) - exchanged
     if len(here & there) < (_LEAST_SHARED if one.type else _LEAST_WITHOUT_CLASS):
         return False
     if one.values != other.values:
         few, many = sorted((one, other), key=lambda sentence: sentence.values)
-        if not (here ^ there).isdisjoint(turning_stems()) or set(many.words) < set(few.words):
+        if not (here ^ there).isdisjoint(turning_stems()) or set(many.stems) < set(few.stems):
             return False
     here, there = here - framing_stems(), there - framing_stems()
     return here == there or len(here & there) >= least * len(here | there)
@@ -166,13 +166,13 @@ def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
 
 def _is_norm_of(one: Sentence, other: Sentence) -> bool:
     """Whether one says that something is not so, and the other that it should be."""
-    return any(a.is_norm and b.denied and b.denied <= set(a.words) for a, b in ((one, other), (other, one)))
+    return any(a.is_norm and b.denied and b.denied <= set(a.stems) for a, b in ((one, other), (other, one)))
 
 
 def _is_template(one: Sentence, other: Sentence) -> bool:
     """Whether words stand in each other's place in a sentence that is the same otherwise."""
-    forms = {word: form for word in other.words for form in one.words if _begin_alike(word, form)}
-    matcher = difflib.SequenceMatcher(None, one.words, [forms.get(word, word) for word in other.words], autojunk=False)
+    forms = {stem: form for stem in other.stems for form in one.stems if _begin_alike(stem, form)}
+    matcher = difflib.SequenceMatcher(None, one.stems, [forms.get(stem, stem) for stem in other.stems], autojunk=False)
     changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
     return bool(changes) and (
         all(_is_even(change) for change in changes)

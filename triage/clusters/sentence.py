@@ -25,15 +25,15 @@ _REFUSAL, _AIM = "cannot", "to"
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """`words` are the stems that say something, in their order; `kinds` those before a name or a quotation; `values`
-    counts the values.
+    """`stems` are the words that say something, in their order and without endings; `kinds` those before a name or a
+    quotation; `values` counts the values.
 
     `denied` follow a word such as `not`, `refused` follow `cannot`, `aims` follow `to`. `is_negative`: it says that
     something is not so; `is_norm`: it says what should be.
     """
 
     type: str
-    words: tuple[str, ...]
+    stems: tuple[str, ...]
     kinds: frozenset[str]
     values: int
     denied: frozenset[str]
@@ -55,8 +55,8 @@ def read_sentence(headline: str) -> Sentence:
     denied = frozenset(_following(rest, _NEGATIONS))
     return Sentence(
         match[1] if match else "",
-        tuple(stems(rest)),
-        frozenset(stem for word in _KIND_OF_NAME.findall(text) for stem in stems(word)),
+        tuple(split_stems(rest)),
+        frozenset(stem for kind in _KIND_OF_NAME.findall(text) for stem in split_stems(kind)),
         values,
         denied,
         frozenset(_following(rest, {_REFUSAL})),
@@ -72,7 +72,7 @@ def _following(text: str, openers: Collection[str]) -> Iterator[str]:
     for term in _LETTERS.findall(text):
         if term in openers:
             is_open = True
-        elif found := stems(term):
+        elif found := split_stems(term):
             last = found[0]
             if is_open:
                 yield last
@@ -110,10 +110,10 @@ def relations() -> tuple[tuple[str, str], ...]:
 @functools.cache
 def comparing_stems() -> frozenset[str]:
     """Return the stems of relations, which a sentence need not name: it gives the limit, or the time."""
-    return frozenset(word for pair in relations() for word in pair)
+    return frozenset(stem for pair in relations() for stem in pair)
 
 
-def stems(text: str) -> list[str]:
+def split_stems(text: str) -> list[str]:
     """Return the words of a text that say something, in lower case and without endings."""
     empty = load_rules().empty
     terms = (term.lower() for term in _LETTERS.findall(text))
