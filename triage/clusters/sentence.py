@@ -72,8 +72,8 @@ def _following(text: str, openers: Collection[str]) -> Iterator[str]:
     for term in _LETTERS.findall(text):
         if term in openers:
             is_open = True
-        elif found := split_stems(term):
-            last = found[0]
+        elif own := split_stems(term):
+            last = own[0]
             if is_open:
                 yield last
             is_open = False
