@@ -109,6 +109,7 @@ def test_the_opposite_of_a_word_separates_unless_both_sides_are_exchanged(first:
         ("part 4 of upload 9 is missing on the server", "server has another part 4 of upload 9", "new"),
         ("option eps of alpha must be positive", "in alpha, eps is not positive as option", "reworded"),
         ("value of alpha must be given", "alpha cannot be given a value", "new"),
+        ("gang of 3 alphas does not fit into pool 4", "a gang of 3 alphas cannot be fitted to pool 4", "reworded"),
     ],
 )
 def test_what_is_denied_must_be_the_same(first: str, second: str, how: str) -> None:

@@ -94,7 +94,7 @@ def _say_something_else(one: Sentence, other: Sentence) -> bool:
         or _are_opposite(mine, theirs)
         or _deny_other_things(one, other)
         or _is_template(one, other)
-        or (one.is_negative != other.is_negative and not _is_norm_of(one, other))
+        or (one.is_negative != other.is_negative and not _is_counterpart(one, other))
         or bool(_own_words(one, mine, theirs) and _own_words(other, theirs, mine))
     )
 
@@ -164,9 +164,12 @@ def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
     return here == there or len(here & there) >= least * len(here | there)
 
 
-def _is_norm_of(one: Sentence, other: Sentence) -> bool:
-    """Whether one says that something is not so, and the other that it should be."""
-    return any(a.is_norm and b.denied and b.denied <= set(a.stems) for a, b in ((one, other), (other, one)))
+def _is_counterpart(one: Sentence, other: Sentence) -> bool:
+    """Whether one says that something is not so, and the other that it cannot or should be so."""
+    return any(
+        bool(b.denied) and (b.denied <= a.refused or (a.is_norm and b.denied <= set(a.stems)))
+        for a, b in ((one, other), (other, one))
+    )
 
 
 def _is_template(one: Sentence, other: Sentence) -> bool:

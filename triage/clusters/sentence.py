@@ -17,6 +17,7 @@ _LETTERS = lazy_re(r"[^\W\d_]+")
 # `flag 'router'` and `table corpus_v2`: what kind of thing the name behind it is.
 _KIND_OF_NAME = lazy_re(r"""([^\W\d_]+) ['"`]?(?:[^\W\d]\w*(?:[._:]+[\w<>]+)+|[a-z]+_\w+|['"`]\w)""")
 _ENDING = lazy_re(r"(?<=\w{4})(?:ing|ed|es|ions?|[ea]nces?|s)$")
+_DOUBLED = lazy_re(r"(?<=([bdgmnprt]))\1$")  # of `fitted` and `dropping`
 _ABSENT, _UNSUPPORTED = "not found", "not supported"
 _NORM = lazy_re(r"\b(?:must|should|expect(?:s|ed)?|needs?|requires?|required|only|at (?:most|least))\b")
 _NEGATIONS = frozenset(("never", "no", "none", "not", "without"))
@@ -130,7 +131,7 @@ def _stem(term: str) -> str:
 
 
 def _without_ending(term: str) -> str:
-    return _ENDING.sub("", term).rstrip("e")
+    return _DOUBLED.sub("", _ENDING.sub("", term)).rstrip("e")
 
 
 @functools.cache
