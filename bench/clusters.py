@@ -28,6 +28,7 @@ import table  # noqa: E402
 
 from tests.clusters.corpus import Failure, failures, pairs  # noqa: E402
 from tests.clusters.measure import merged, score  # noqa: E402
+from tests.clusters.neighbours import sentences  # noqa: E402
 from triage.clusters import Clusters, fingerprint  # noqa: E402
 from triage.clusters.fingerprint import mask_variables  # noqa: E402
 from triage.clusters.rules import load_rules  # noqa: E402
@@ -101,6 +102,7 @@ HEAD = (
     "wrongly merged pairs",
     "failures/s",
 )
+NEIGHBOURS = ("functions", "causes", "method", "precision", "recall", "F1")
 STABILITY = ("method", "new classes seen as new", "moved when 40 % new classes came", "moved when all came again")
 
 
@@ -137,6 +139,29 @@ def _left(before: Sequence[str], after: Sequence[str]) -> float:
     for old, new in zip(before, after, strict=True):
         moves[old][new] += 1
     return 1 - sum(max(counts.values()) for counts in moves.values()) / len(before)
+
+
+def measure_neighbours() -> list[tuple[str, ...]]:
+    """Return the rows of all methods for functions that raise several sentences, both halves."""
+    rows = []
+    for name, method in METHODS:
+        clusters = method([one.fact() for one in sentences()])
+        for is_set_aside, half in ((False, "visible"), (True, "set aside")):
+            pairs_of = [
+                (one, cluster)
+                for one, cluster in zip(sentences(), clusters, strict=True)
+                if one.is_set_aside is is_set_aside
+            ]
+            result = score([one.cause for one, _ in pairs_of], [cluster for _, cluster in pairs_of])
+            rows.append(
+                (
+                    f"{len({one.place for one, _ in pairs_of})} {half}",
+                    str(len({one.cause for one, _ in pairs_of})),
+                    name,
+                    *(f"{value:.3f}" for value in (result.precision, result.recall, result.f1)),
+                )
+            )
+    return rows
 
 
 def measure_hard_corpus(filters: Sequence[str], *, write: bool) -> None:
@@ -200,7 +225,10 @@ def measure_corpus(*, write: bool) -> None:
         )
     print(table.as_markdown(HEAD, rows))
     print(table.as_markdown(STABILITY, stays))
+    neighbours = measure_neighbours()
+    print(table.as_markdown(NEIGHBOURS, neighbours))
     if write:
+        table.write(ROOT / "docs" / "clustering.md", "neighbours", NEIGHBOURS, neighbours)
         table.write(ROOT / "docs" / "clustering.md", "clusters", HEAD, rows)
         table.write(ROOT / "docs" / "clustering.md", "later", STABILITY, stays)
     print("BENCH", line)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from triage.clusters import Clusters, fingerprint
 from triage.model.evidence import Evidence, Origin
 
 
-def raised(text: str, function: str = "check", file: str = "/job/plan.py") -> Evidence:
+def raised(text: str, function: str = "check", file: str = "/job/plan.py", code: str = "raise Refused(") -> Evidence:
     """Return an exception whose innermost frame of the job is `function`."""
     name = text.partition(":")[0].rpartition(".")[2]
-    fields = {"type": name, "function": function, "file": file, "message": text.partition(": ")[2]}
+    fields = {"type": name, "function": function, "file": file, "message": text.partition(": ")[2], "code": code}
     return Evidence("exception", "Python", text, Origin(), "x.log", 0, fields=fields)
 
 
@@ -61,21 +63,94 @@ def test_another_noun_function_or_class_is_another_cause(second: str, function: 
 
 
 def test_half_of_the_words_is_enough_and_less_is_not() -> None:
-    """Four of eight words join, three of seven do not."""
-    first = "plan.Refused: gamma delta alpha beta kilo lima"
-    assert ways(raised(first), raised("plan.Refused: mike beta alpha delta gamma november"))[1] == "reworded"
-    assert ways(raised(first), raised("plan.Refused: mike beta alpha delta november"))[1] == "new"
+    """Two of four words join, two of five do not. Words that only report, as `need`, do not count."""
+    first = "plan.Refused: need alpha beta"
+    assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta expected"))[1] == "reworded"
+    assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta golf expected"))[1] == "new"
 
 
 def test_in_another_function_of_the_file_three_quarters_must_agree() -> None:
     """A function that a release renames keeps the cluster if most words stay."""
-    first = raised("plan.Refused: tokenizer of data is alpha beta gamma delta golf")
-    assert ways(first, raised("plan.Refused: data alpha delta beta gamma tokenizer kilo", "verify"))[1] == "reworded"
-    assert ways(first, raised("plan.Refused: data alpha beta gamma tokenizer kilo", "verify"))[1] == "new"
+    first, joined = "plan.Refused: need alpha beta gamma", "plan.Refused: alpha beta gamma delta expected"
+    assert ways(raised(first), raised(joined, "verify"))[1] == "reworded"
+    assert ways(raised(first), raised(joined, "verify", "/job/x.py"))[1] == "new"
+    assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta golf expected", "verify"))[1] == "new"
+
+
+def test_each_with_a_word_of_its_own_is_another_cause() -> None:
+    """Two sentences about the same things differ in what they say; another form of a word is no other word."""
+    first = "plan.Refused: alpha beta gamma delta kilo was frozen"
+    assert ways(raised(first), raised("plan.Refused: frozen beta alpha delta gamma lima"))[1] == "new"
+    assert ways(raised(first), raised("plan.Refused: they froze alpha beta gamma delta kilo"))[1] == "reworded"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        ("request 9 has 7 output tokens, alpha is 4", "alpha of 4 for input tokens of request 9, it has 7", "new"),
+        (
+            "request 9 has 7 output tokens, alpha is 4",
+            "alpha of 4 for output tokens of request 9, it has 7",
+            "nested",
+        ),
+        ("shard 3 is larger than the segment", "segment is too small for shard 3", "reworded"),
+        ("shard 3 is larger than the segment", "shard 3 is smaller than the segment", "new"),
+    ],
+)
+def test_the_opposite_of_a_word_separates_unless_both_sides_are_exchanged(first: str, second: str, how: str) -> None:
+    """`output` and `input` are two causes; that `a` exceeds `b` and that `b` is below `a` is one."""
+    assert ways(raised(f"plan.Refused: {first}"), raised(f"plan.Refused: {second}"))[1] == how
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        ("layer 3 saw no activations in batch 4", "in batch 4 layer 3 saw activations that are not finite", "new"),
+        ("part 4 of upload 9 is missing on the server", "server has another part 4 of upload 9", "new"),
+        ("option eps of alpha must be positive", "in alpha, eps is not positive as option", "reworded"),
+        ("value of alpha must be given", "alpha cannot be given a value", "new"),
+        ("gang of 3 alphas does not fit into pool 4", "a gang of 3 alphas cannot be fitted to pool 4", "reworded"),
+    ],
+)
+def test_what_is_denied_must_be_the_same(first: str, second: str, how: str) -> None:
+    """A sentence that denies something is the same as one that denies it too, or that says how it should be."""
+    assert ways(raised(f"plan.Refused: {first}"), raised(f"plan.Refused: {second}"))[1] == how
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "stage 3 sent grads of microbatch 7, stage 4 expected alphas",
+            "stage 4 expected alphas of 8, 3 sent microbatch 7",
+        ),
+        ("tensor kilo of shard 3 lists alpha", "the index does not list tensor kilo of shard 3, no alpha in its lima"),
+    ],
+)
+def test_more_words_with_fewer_values_or_a_denial_are_another_cause(first: str, second: str) -> None:
+    """What a release adds keeps the values and denies nothing that was said."""
+    assert ways(raised(f"plan.Refused: {first}"), raised(f"plan.Refused: {second}"))[1] == "new"
+
+
+def test_where_the_place_is_a_word_of_only_one_more_must_agree() -> None:
+    """For a short message of a library the place is one more word, and who called the longer one may be chance."""
+    first, call = "plan.Refused: need alpha beta", "self.plan.fit()"
     assert (
-        ways(first, raised("plan.Refused: data alpha delta beta gamma tokenizer kilo", "verify", "/job/x.py"))[1]
-        == "new"
+        ways(raised(first, code=call), raised("plan.Refused: alpha beta gamma just expected", code=call))[1]
+        == "reworded"
     )
+    assert (
+        ways(raised(first, code=call), raised("plan.Refused: alpha beta gamma delta expected", code=call))[1] == "new"
+    )
+
+
+def test_errors_of_a_component_and_sentences_without_a_class_need_more() -> None:
+    """Where NCCL reports an error is chance; and two shared words are too few where no class is shared."""
+    first, second = "RuntimeError: need alpha beta", "RuntimeError: alpha beta gamma expected"
+    assert ways(raised(first), raised(second))[1] == "new"
+    facts = raised(f"{first} gamma"), raised(f"{second} delta")
+    assert ways(*facts)[1] == "reworded"
+    assert ways(*(dataclasses.replace(fact, component="NCCL", kind="line") for fact in facts))[1] == "new"
 
 
 def test_a_word_that_turns_the_meaning_separates() -> None:
@@ -84,13 +159,6 @@ def test_a_word_that_turns_the_meaning_separates() -> None:
     assert ways(first, raised("plan.Refused: alpha limit: rows share is below it"))[1] == "new"
     locked = raised("plan.Refused: directory was found, another job has locked it")
     assert ways(locked, raised("plan.Refused: directory was not found, another job has locked it"))[1] == "new"
-
-
-def test_each_with_a_name_of_its_own_is_another_cause() -> None:
-    """Identifiers that only one of the two has separate; one that both have in another spelling does not."""
-    first = raised("plan.Refused: entry router.bias of state is alpha beta gamma")
-    assert ways(first, raised("plan.Refused: state alpha beta gamma has entry router.scale"))[1] == "new"
-    assert ways(first, raised("plan.Refused: state alpha beta gamma has entry router_bias"))[1] == "reworded"
 
 
 def test_a_failure_that_another_one_quotes_is_the_same() -> None:

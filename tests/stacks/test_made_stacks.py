@@ -17,7 +17,7 @@ from triage.model import Diagnosis, Evidence
 from triage.stacks.parser import parse_stacks
 from triage.stacks.signature import reduce_stacks
 
-_LAST_NAME = re.compile(r"\w+$")
+_LAST_NAME = re.compile(r"(\w+?)(?:::\{(?:\{closure\}|lambda)\}|_)?$")
 # Codes that name a function, where no frame of a crash was read.
 _FUNCTIONS = ("sanitizer", "undefined-in", "valgrind", "jvm", "goroutine", "asserted-in", "asserted-in-function")
 
@@ -44,7 +44,7 @@ def _function(fact: Evidence, guard: str) -> str:
 
 def _last_name(function: str) -> str:
     match = _LAST_NAME.search(function)
-    return match[0] if match else ""
+    return match[1] if match else ""
 
 
 def judge(directory: Path) -> Iterator[tuple[MadeStack, bool, bool, tuple[str, str]]]:

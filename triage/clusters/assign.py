@@ -17,7 +17,7 @@ from triage.clusters.fingerprint import cluster_id
 from triage.clusters.known_key import LEAST_SHARED, KnownKey, overlap
 from triage.clusters.lessons import Lesson, Lessons, without
 from triage.clusters.model import Assignment, How, NearestCluster
-from triage.clusters.rewording import are_reworded
+from triage.clusters.rewording import are_contrary, are_reworded
 from triage.clusters.rules import Rules, load_rules
 from triage.model.diagnosis import Fingerprint
 
@@ -132,7 +132,9 @@ class Clusters:
         return [
             self._by_key[key]
             for key in sorted(fewer.union(more))
-            if self._same(new, self._by_key[key]) and not self._are_apart(new, self._by_key[key])
+            if self._same(new, self._by_key[key])
+            and not are_contrary(new, self._by_key[key])
+            and not self._are_apart(new, self._by_key[key])
         ]
 
     def _reworded(self, new: KnownKey) -> list[KnownKey]:

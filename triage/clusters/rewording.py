@@ -1,73 +1,38 @@
 """Two headlines of one cause in other words: a release changes a sentence, a caller quotes it, a check adds a message.
 
 Where nothing is quoted, several things must agree: the guard and the class of the exception, the place that raised it,
-and most words that say something. Two sentences that differ only in words that stand in each other's place (`heads by
-tensor ranks`, `layers by pipeline ranks`) are two conditions written alike; and so are two that each name something
-that the other does not.
+and most words that say something. A function raises several sentences about the same things. So two of its sentences
+are two causes where each says something that the other does not, where one denies what the other says, where one has
+the opposite of a word (`input`, `output`), and where words stand in each other's place (`heads by tensor ranks`,
+`layers by pipeline ranks`).
 """
 
 from __future__ import annotations
 
 import difflib
-import functools
+from collections.abc import Sequence, Set
 
-from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.clusters.known_key import CRASH_GUARD, KnownKey
-from triage.clusters.rules import load_rules
+from triage.clusters.sentence import (
+    CLASS_NAME,
+    Sentence,
+    comparing_stems,
+    framing_stems,
+    opposites,
+    read_sentence,
+    relations,
+    turning_stems,
+)
 
-_CLASS_NAME = lazy_re(r"^(\w{1,80}): ")
-_MASK = lazy_re(r"<[a-z]+>|@\S+")
-_LETTERS = lazy_re(r"[^\W\d_]+")
-_NAME = lazy_re(r"[^\W\d]\w*(?:[._:]+\w+)+|\b[A-Z]?[a-z]+[A-Z]\w*")
-_ENDING = lazy_re(r"(?<=\w{4})(?:ing|ed|es|ions?|s)$")
-_NEGATIONS = frozenset(("cannot", "no", "none", "not", "without"))
-_LEAST_SHARED = 2
-_SAME_FUNCTION, _SAME_FILE = 0.5, 0.75
+_ANY_COMPONENT = "any|"
+_LEAST_SHARED, _LEAST_WITHOUT_CLASS = 2, 3
+_SAME_FUNCTION, _PLACE_OF_ONE, _SAME_FILE = 0.5, 0.6, 0.75
 _SAME_ORDER = 0.7
 _LEAST_QUOTED = 3
+_SAME_BEGINNING, _SHARE_OF_BEGINNING = 4, 0.6
 # Behind a condition stands its message, if no operator does.
 _CONDITION_GOES_ON = lazy_re(r"\s(?:[&|+*/%<>=!?-]|and |or )")
-
-
-@dataclass(frozen=True, slots=True)
-class Sentence:
-    """`stems` are the words of a headline that say something, in their order and without endings; `names` the parts of
-    each identifier in it, as stems; `negations` the number of words such as `not`.
-    """
-
-    type: str
-    stems: tuple[str, ...]
-    names: tuple[frozenset[str], ...]
-    negations: int
-
-
-@functools.lru_cache(maxsize=1 << 14)
-def read_sentence(headline: str) -> Sentence:
-    """Return the sentence of a masked headline."""
-    match = _CLASS_NAME.match(headline)
-    text = _MASK.sub(" ", headline[match.end() :] if match else headline)
-    names = tuple(frozenset(_stems(name)) for name in _NAME.findall(text))
-    unified = load_rules().unify(text.lower())
-    negations = sum(term in _NEGATIONS for term in _LETTERS.findall(unified))
-    return Sentence(match[1] if match else "", tuple(_stems(unified)), names, negations)
-
-
-@functools.cache
-def _turning_stems() -> frozenset[str]:
-    """Return the stems of the words that make another statement, and of `not found`."""
-    rules = load_rules()
-    return frozenset(map(_stem, rules.turning - rules.empty - _NEGATIONS)) | {"found"}
-
-
-def _stems(text: str) -> list[str]:
-    empty = load_rules().empty
-    terms = (term.lower() for term in _LETTERS.findall(text))
-    return [_stem(term) for term in terms if len(term) > 1 and term not in empty and term not in _NEGATIONS]
-
-
-def _stem(term: str) -> str:
-    return _ENDING.sub("", term).rstrip("e")
 
 
 def are_reworded(new: KnownKey, known: KnownKey) -> bool:
@@ -77,10 +42,21 @@ def are_reworded(new: KnownKey, known: KnownKey) -> bool:
     return _is_quoted(new.headline, known.headline) or _says_the_same(new, known)
 
 
+def are_contrary(new: KnownKey, known: KnownKey) -> bool:
+    """Whether of two headlines, of which one has all words of the other, the longer one denies what the other says, or
+    has fewer values.
+    """
+    if len(new.terms) == len(known.terms):
+        return False
+    short, long = sorted((new, known), key=lambda key: len(key.terms))
+    one, other = read_sentence(short.headline), read_sentence(long.headline)
+    return not (other.denied - one.denied).isdisjoint(one.stems) or one.values > other.values
+
+
 def _is_quoted(one: str, other: str) -> bool:
     """Whether a headline ends with the whole other one, behind what failed outside and a colon."""
     short, long = sorted((one.lower(), other.lower()), key=len)
-    inner = _CLASS_NAME.sub("", short, 1)
+    inner = CLASS_NAME.sub("", short, 1)
     return len(read_sentence(inner).stems) >= _LEAST_QUOTED and long.endswith(f": {inner}")
 
 
@@ -92,35 +68,118 @@ def _is_condition_of(new: KnownKey, known: KnownKey) -> bool:
 
 
 def _says_the_same(new: KnownKey, known: KnownKey) -> bool:
+    if not new.guard.startswith(_ANY_COMPONENT):  # where NCCL or CUDA reports an error is chance
+        return False
     if not new.place or new.place.split(":")[0] != known.place.split(":")[0]:
         return False
     is_one_function = new.place == known.place
-    if not is_one_function and f"@{new.place}" in new.headline:  # the place is a word of the headline
+    is_word = [f"@{key.place}" in key.headline for key in (new, known)]  # for messages of few words, the place is one
+    if any(is_word) and not is_one_function:
         return False
-    least = _SAME_FUNCTION if is_one_function else _SAME_FILE
-    one, other = read_sentence(new.headline), read_sentence(known.headline)
+    least = _SAME_FILE if not is_one_function else _SAME_FUNCTION if is_word[0] == is_word[1] else _PLACE_OF_ONE
+    # Which of the two came first must not matter.
+    one, other = map(read_sentence, sorted((new.headline, known.headline)))
+    if one.type != other.type or _say_something_else(one, other):
+        return False
+    return _share_enough(one, other, least)
+
+
+def _say_something_else(one: Sentence, other: Sentence) -> bool:
+    """Whether two sentences of one function are two statements, whatever words they share."""
     here, there = set(one.stems), set(other.stems)
-    shared = len(here & there)
-    if one.type != other.type or shared < _LEAST_SHARED or shared < least * len(here | there):
-        return False
-    if (here ^ there) & _turning_stems() or _is_template(one, other):
-        return False
-    return not (_names_own(one, there) and _names_own(other, here))
+    exchanged = _exchanged(one, other)
+    mine, theirs = here - there - exchanged, there - here - exchanged
+    return (
+        not (mine | theirs).isdisjoint(turning_stems(but_relations=True))
+        or _are_opposite(mine, theirs)
+        or _deny_other_things(one, other)
+        or _is_template(one, other)
+        or (one.is_negative != other.is_negative and not _is_counterpart(one, other))
+        or bool(_own_words(one, mine, theirs) and _own_words(other, theirs, mine))
+    )
 
 
-def _names_own(sentence: Sentence, others: set[str]) -> bool:
-    """Whether a sentence has an identifier of which the other one has not all parts."""
-    return any(not parts <= others for parts in sentence.names)
+def _are_opposite(mine: Set[str], theirs: Set[str]) -> bool:
+    """Whether one sentence has a word and the other its opposite instead."""
+    return any((mine & one and theirs & other) or (mine & other and theirs & one) for one, other in opposites())
+
+
+def _exchanged(one: Sentence, other: Sentence) -> Set[str]:
+    """Return the words of a relation that both say from its two ends: `a` exceeds `b`, `b` is below `a`."""
+    for pair in relations():
+        for here, there in (pair, pair[::-1]):
+            if here in one.stems and there in other.stems and here not in other.stems and there not in one.stems:
+                (first, last), (start, end) = _around(one.stems, here), _around(other.stems, there)
+                if len(first & end) + len(last & start) > len(first & start) + len(last & end):
+                    return frozenset(pair)
+    return frozenset()
+
+
+def _around(stems: Sequence[str], stem: str) -> tuple[set[str], set[str]]:
+    """Return the words before and behind a word."""
+    at = stems.index(stem)
+    return set(stems[:at]), set(stems[at + 1 :])
+
+
+def _deny_other_things(one: Sentence, other: Sentence) -> bool:
+    """Whether both deny something and not the same, or one refuses what the other says."""
+    if (
+        one.is_negative
+        and other.is_negative
+        and not (one.denied <= set(other.stems) and other.denied <= set(one.stems))
+    ):
+        return True
+    return any(
+        not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
+        for a, b in ((one, other), (other, one))
+    )
+
+
+def _own_words(sentence: Sentence, mine: Set[str], theirs: Set[str]) -> set[str]:
+    """Return the words of a sentence that say what the other does not."""
+    own = mine - framing_stems() - sentence.kinds
+    return {stem for stem in own if not any(_begin_alike(stem, another) for another in theirs)}
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    """Whether two stems are forms of one word, as `froz` and `frozen`."""
+    pairs = enumerate(zip(one, other, strict=False))
+    beginning = next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+    return beginning >= _SAME_BEGINNING and beginning >= _SHARE_OF_BEGINNING * max(len(one), len(other))
+
+
+def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
+    """Whether two sentences share most words that say what is wrong; where they have not as many values, the one with
+    fewer values has not more words, and no word that makes another statement is added.
+    """
+    exchanged = _exchanged(one, other)
+    here, there = set(one.stems) - exchanged, set(other.stems) - exchanged
+    if len(here & there) < (_LEAST_SHARED if one.type else _LEAST_WITHOUT_CLASS):
+        return False
+    if one.values != other.values:
+        few, many = sorted((one, other), key=lambda sentence: sentence.values)
+        if not (here ^ there).isdisjoint(turning_stems()) or set(many.stems) < set(few.stems):
+            return False
+    here, there = here - framing_stems(), there - framing_stems()
+    return here == there or len(here & there) >= least * len(here | there)
+
+
+def _is_counterpart(one: Sentence, other: Sentence) -> bool:
+    """Whether one says that something is not so, and the other that it cannot or should be so."""
+    return any(
+        bool(b.denied) and (b.denied <= a.refused or (a.is_norm and b.denied <= set(a.stems)))
+        for a, b in ((one, other), (other, one))
+    )
 
 
 def _is_template(one: Sentence, other: Sentence) -> bool:
-    """Whether words stand in each other's place in a sentence that is the same otherwise, or only a `not` is added."""
-    if one.stems == other.stems:
-        return one.negations != other.negations
-    matcher = difflib.SequenceMatcher(None, one.stems, other.stems, autojunk=False)
+    """Whether words stand in each other's place in a sentence that is the same otherwise."""
+    forms = {stem: form for stem in other.stems for form in one.stems if _begin_alike(stem, form)}
+    matcher = difflib.SequenceMatcher(None, one.stems, [forms.get(stem, stem) for stem in other.stems], autojunk=False)
     changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
-    return all(_is_even(change) for change in changes) or (
-        matcher.ratio() >= _SAME_ORDER and any(change[0] == "replace" for change in changes)
+    return bool(changes) and (
+        all(_is_even(change) for change in changes)
+        or (matcher.ratio() >= _SAME_ORDER and any(change[0] == "replace" for change in changes))
     )
 
 

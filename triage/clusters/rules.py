@@ -53,6 +53,10 @@ class Rules:
     idle: frozenset[str]
     empty: frozenset[str]
     turning: frozenset[str]
+    framing: frozenset[str]
+    synonyms: tuple[tuple[str, ...], ...]
+    relations: tuple[tuple[str, str], ...]
+    opposites: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     phrases: re.Pattern[str]
     meanings: Mapping[str, str]
 
@@ -105,6 +109,10 @@ def read_rules(path: Path) -> Rules:
         idle=frozenset(data.get("words", {}).get("idle", ())),
         empty=frozenset(data.get("words", {}).get("empty", ())),
         turning=frozenset(data.get("words", {}).get("turning", ())),
+        framing=frozenset(data.get("words", {}).get("framing", ())),
+        synonyms=tuple(map(tuple, data.get("words", {}).get("synonyms", ()))),
+        relations=tuple((one, other) for one, other in data.get("words", {}).get("relations", ())),
+        opposites=tuple((tuple(one), tuple(other)) for one, other in data.get("words", {}).get("opposites", ())),
         phrases=_any_of(meanings),
         meanings=meanings,
     )

@@ -67,9 +67,14 @@ BEGINNINGS: tuple[Beginning, ...] = (
         ("*** SIG",),
         (" received at time=",),
     ),
+    Beginning(r"\*\*\* Signal \d+ \(SIG[A-Z]+\) ", ("*** Signal ",), ("*** Signal ",)),
     Beginning(r"Stack trace \(most recent", ("Stack trace",), ("Stack trace (most",)),
     Beginning(r"Stack dump:", ("Stack dump:",), ("Stack dump:",)),
     Beginning(r"PLEASE submit a bug report", ("PLEASE submit a bug report",), ("PLEASE submit a bug report",)),
+    # Boost and std::stacktrace, libgfortran, .NET
+    Beginning(r" {0,4}0# \S.* (?:at \S+:\d+|in \S+)$", ("0# ",), (" 0# ",)),
+    Beginning(r"Program received signal SIG[A-Z]+: ", ("Program received signal SIG",)),
+    Beginning(r"Unhandled exception\. [\w.]+", ("Unhandled exception. ",), ("Unhandled exception. ",)),
     # glibc, MXNet, UCX
     Beginning(r"\*\*\* Error in `", ("*** Error in `",), ("*** Error in `",)),
     Beginning(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*", (" detected ***",)),

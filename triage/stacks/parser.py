@@ -25,7 +25,7 @@ _DUMP_TEXT = lazy_re(
     r"\* thread #|\((?:C|Python)\) File \"|Stack trace of thread|C\+\+ CapturedTraceback|#\d+ +[\w(~<]|"
     r"  Binary file \"|crash (?:reason|pid):|Process \d+: |Thread (?:0x)?\w+ \((?:active|idle)|"
     r"    [\w.<>:~]+ \([^()]+:\d+\)$|thread '[^'\n]*' panicked at |stack backtrace:|   +\d+: [\w<]| {9,}at |"
-    r"Stacktrace:|\[ *\d+\.\d{6}\] "
+    r"Stacktrace:|\[ *\d+\.\d{6}\] | {1,4}\d+# \S|   at [\w.`]+\([^()]*\)(?: in \S+:line \d+)?$"
 )
 # Not prefixes: Open MPI's own, which the form reads to separate processes, and numbers and marks of frames.
 _PART_OF_FRAME = lazy_re(

@@ -29,6 +29,9 @@ from triage.evidence.endings.failure_terms import find_failure_term
         "04:11:52|n0113|kr6|S|9|shuffle service unreachable|",
         "04:11:52\tn0113\tkr6\tS\t9\tmixer is unreachable\t-",
         "Back-off restarting failed container pytorch",
+        "sitter[81]: rank 3: project p9 has exceeded its scratch quota: 85 MiB of 42 MiB",
+        "generation 4 was superseded by generation 5",
+        "no free slot for rank 3",
     ],
 )
 def test_terms_count(line: str) -> None:
@@ -50,6 +53,7 @@ def test_terms_count(line: str) -> None:
         "|errors |      1|none  |     0|acc   |",
         "failed\t3\ttimeouts\t0\tlost\t2",
         "failures none",
+        "no limit exceeded",
         "unreachable: no",
         "异常样本 0",
         "错误率 0.03",

@@ -58,3 +58,14 @@ def test_any_bytes(tail: bytes, head: bytes) -> None:
     """No bytes raise, and every line stands where it says."""
     for group in find_last_lines(head, tail, 0):
         assert all(tail[line.offset : line.end] == line.data for line in group.lines)
+
+
+def test_a_failure_that_two_ranks_print_is_not_usual_because_of_its_numbers() -> None:
+    """Lines that look like progress are usual when they stand twice, unless they say or follow a failure."""
+    quota = "sitter: project p{n} has exceeded its quota: step {n}/9\n"
+    value = "called `Result::unwrap()` on an `Err` value: Sealed { epoch: {n} }"
+    panic = f"thread 'spool-{{n}}' panicked at src/a.rs:7:1:\n{value}\n"
+    for text in (quota, panic):
+        both = text.replace("{n}", "3") + text.replace("{n}", "5")
+        assert last_texts(both) == both.splitlines()
+    assert last_texts("epoch: 3 of 9\nepoch: 5 of 9\n") == []

@@ -273,7 +273,11 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
     for (writer, shape), own in Counter((line.writer, line.form.shape) for line in counted).items():
         total = Counter({shape: own + min(head_counts[shape], FEWEST)})
-        if is_usual(examples[shape], shape, total) and _is_harmless(examples[shape], own, totals[writer]):
+        if not is_usual(examples[shape], shape, total):
+            continue
+        if total[shape] < FEWEST and _is_announced(lines, shape):
+            continue
+        if _is_harmless(examples[shape], own, totals[writer], is_rare=total[shape] < FEWEST):
             usual.add(shape)
     behind: Counter[bytes] = Counter()
     for line in reversed(lines):
@@ -285,9 +289,19 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     return usual
 
 
-def _is_harmless(line: bytes, count: int, total: int) -> bool:
-    """Whether lines of a shape are no failure by their form, or are so many that they are the writer's report."""
-    if not _HINT.search(line[:_LONGEST_HINT]):
+def _is_announced(lines: Sequence[PhysicalLine], shape: bytes) -> bool:
+    """Whether the first line of a shape stands behind one that announces a failure, as a panic and its place."""
+    index = next(index for index, line in enumerate(lines) if line.form.shape == shape)
+    text = lines[max(0, index - 1)].data[:_LONGEST_HINT].decode("utf-8", "replace")
+    return classify_raw(text, parse_prefix(text).text).points_to == "next line"
+
+
+def _is_harmless(line: bytes, count: int, total: int, *, is_rare: bool) -> bool:
+    """Whether lines of a shape are no failure by their form, or are so many that they are the writer's report.
+
+    `is_rare`: too few to be usual but for their numbers, which a failure may have too: `80 GiB of 79 GiB`.
+    """
+    if not is_rare and not _HINT.search(line[:_LONGEST_HINT]):
         return True
     text = line[:_LONGEST_HINT].decode("utf-8", "replace")
     form = classify_raw(text, parse_prefix(text).text)

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from triage.stacks.forms.gdb import Gdb
 from triage.stacks.forms.interface import Form
-from triage.stacks.forms.languages import JULIA, KERNEL, RUST
-from triage.stacks.forms.native import BACKWARD, C10, CAFFE2, GLIBC, GLOG, LLVM, OPEN_MPI, PADDLE, UCX
+from triage.stacks.forms.languages import DOTNET, JULIA, KERNEL, RUST
+from triage.stacks.forms.native import (
+    BACKWARD,
+    C10,
+    CAFFE2,
+    GFORTRAN,
+    GLIBC,
+    GLOG,
+    LLVM,
+    OPEN_MPI,
+    PADDLE,
+    STACKTRACE,
+    UCX,
+)
 from triage.stacks.forms.pyspy import PySpy
 from triage.stacks.forms.python import FaultHandler, PyStack
 from triage.stacks.forms.tools import COMPUTE_SANITIZER, EU_STACK, HS_ERR, JVM, LLDB, SANITIZER, STACKCORE, SYSTEMD
@@ -19,6 +31,7 @@ FORMS: tuple[Form, ...] = (
     EU_STACK,
     BACKWARD,
     LLVM,
+    GFORTRAN,
     Gdb(),  # after all others that number their frames with #
     LLDB,
     C10(),
@@ -27,16 +40,19 @@ FORMS: tuple[Form, ...] = (
     OPEN_MPI,
     GLIBC,  # after Open MPI, whose frames are those of glibc with a number
     GLOG,
+    STACKTRACE,
     PADDLE,
     PyStack(),
     FaultHandler(),
     PySpy(),
     HS_ERR,
+    DOTNET,
     JVM,
     RUST,
     JULIA,
     KERNEL,
 )
-_NUMBERED_WITH_HASH = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gdb"))
+_NUMBERED_WITH_HASH = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gfortran", "gdb"))
 _BACKTRACE_SYMBOLS = frozenset(("ucx", "openmpi", "glibc"))
-GROUPS: tuple[frozenset[str], ...] = (_NUMBERED_WITH_HASH, _BACKTRACE_SYMBOLS)
+_AT_METHODS = frozenset(("dotnet", "jvm"))
+GROUPS: tuple[frozenset[str], ...] = (_NUMBERED_WITH_HASH, _BACKTRACE_SYMBOLS, _AT_METHODS)

@@ -1,4 +1,4 @@
-"""Stacks that runtimes of other languages and the kernel print of themselves: Rust, Julia, Linux."""
+"""Stacks that runtimes of other languages and the kernel print of themselves: Rust, Julia, .NET, Linux."""
 
 from __future__ import annotations
 
@@ -36,6 +36,21 @@ JULIA = LineReader(
             ),
         ),
         facts=(lazy_re(r"^ERROR: (?:\w+Error: )?(?P<error>\w+(?:Error|Exception))(?:: | |$)(?P<message>.*)"),),
+        first_crashed=True,
+    )
+)
+
+# Of methods with sources the place is known; the runtime's own have none.
+DOTNET = LineReader(
+    LineFormat(
+        name="dotnet",
+        mark=lazy_re(r"^\s+at [\w.`+<>]+\([^()\n]*\) in \S+:line \d+\s*$", re.MULTILINE),
+        frames=(
+            lazy_re(
+                r"\s+at (?P<func>[\w.`+<>]{1,400})\((?P<args>[^()\n]*)\)(?: in (?P<file>\S+):line (?P<line>\d+))?\s*$"
+            ),
+        ),
+        facts=(lazy_re(r"Unhandled exception\. (?P<error>[\w.]+)(?:: (?P<message>.*))?"),),
         first_crashed=True,
     )
 )

@@ -139,14 +139,14 @@ UCX = LineReader(
     )
 )
 
-# glog, Abseil (Ray, JAX, TensorFlow): `    @     0x7f  32  f()`, printed by the handler and again through the log.
+# glog, Abseil (Ray, JAX, TensorFlow), folly: `    @     0x7f  32  f()`, from the handler and again through the log.
 GLOG = LineReader(
     LineFormat(
         name="glog",
-        mark=lazy_re(r"^.*(?:\s|^)@ +0x[0-9a-f]{4,}\s", re.MULTILINE),
+        mark=lazy_re(r"^.*(?:\s|^)@ +(?:0x[0-9a-f]{4,}|[0-9a-f]{16})\s", re.MULTILINE),
         frames=(
             lazy_re(
-                r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16})(?: +(?:\d+|\(unknown\)))? +"
+                r"(?!.*\bPC: @)(?:.*\S\s)?\s*@ +(?P<addr>0x[0-9a-f]{4,16}|[0-9a-f]{16})(?: +(?:\d+|\(unknown\)))? +"
                 r"(?P<func>\S.*?)\s*$"
             ),
         ),
@@ -156,9 +156,37 @@ GLOG = LineReader(
                 r"\*\*\* (?P<signal>SIG[A-Z]+) \(@(?P<address>0x[0-9a-f]+|\(nil\))\) received by PID "
                 r"(?P<pid>\d+) \(TID (?:0x[0-9a-f]+|(?P<tid>\d+))"
             ),
+            lazy_re(
+                r"\*\*\* Signal (?P<signal>\d+) \(SIG[A-Z]+\) \((?P<address>0x[0-9a-f]+)\) received by PID (?P<pid>\d+)"
+            ),
             lazy_re(r"(?P<error>Check failed): (?P<message>.*)"),
         ),
-        thread=lazy_re(r".*(?:\*\*\* (?:SIG[A-Z]+|Check failure|Aborted)|Check failed:)"),
+        thread=lazy_re(r".*(?:\*\*\* (?:SIG[A-Z]+|Check failure|Aborted|Signal \d)|Check failed:)"),
+        first_crashed=True,
+    )
+)
+
+# Boost, and std::stacktrace of GCC: ` 4# f() at /src/x.cpp:12`.
+STACKTRACE = LineReader(
+    LineFormat(
+        name="stacktrace",
+        mark=lazy_re(r"^\s{0,4}\d+# \S[^\n]* (?:at \S+:\d+|in \S+)\s*$", re.MULTILINE),
+        frames=(
+            lazy_re(r"\s{0,4}(?P<n>\d{1,4})# (?P<func>\S.*?) at (?P<file>\S+):(?P<line>\d+)\s*$"),
+            lazy_re(r"\s{0,4}(?P<n>\d{1,4})# (?P<func>\S.*?) in (?P<module>\S+)\s*$"),
+        ),
+        facts=(_TERMINATE, _WHAT, lazy_re(r"^(?P<signal>Segmentation fault|Aborted|Bus error)")),
+        first_crashed=True,
+    )
+)
+
+# libgfortran: the place of a frame stands in the next line; the compiler appends an underscore.
+GFORTRAN = LineReader(
+    LineFormat(
+        name="gfortran",
+        mark=lazy_re(r"^Backtrace for this error:", re.MULTILINE),
+        frames=(lazy_re(r"#(?P<n>\d{1,4}) +(?P<addr>0x[0-9a-f]+) in (?P<func>\?\?\?|\w+?)_?\s*$"),),
+        facts=(lazy_re(r"^Program received signal (?P<signal>SIG[A-Z]+): "),),
         first_crashed=True,
     )
 )

@@ -47,11 +47,15 @@ COMPUTE_SANITIZER = LineReader(
         name="memcheck",
         mark=lazy_re(
             r"^========= (?:COMPUTE-SANITIZER|CUDA-MEMCHECK|Invalid __|Program hit |Uninitialized __|Barrier error |"
-            r".*Host Frame)",
+            r"Error: Race reported|.*Host Frame)",
             re.MULTILINE,
         ),
         frames=(
             lazy_re(r"=========\s+at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)(?: in (?P<file>\S+?):(?P<line>\d+))?\s*$"),
+            lazy_re(
+                r"=========\s+(?:Error: Race reported between|and) \w+ access at (?P<func>.+?)\+(?P<plus>0x[0-9a-f]+)"
+                r"(?: in (?P<file>\S+?):(?P<line>\d+))?(?: \[\d+ hazards?\])?\s*$"
+            ),
             lazy_re(r"=========\s+at (?P<plus>0x[0-9a-f]+) in (?:(?P<file>\S+?):(?P<line>\d+):)?(?P<func>.+?)\s*$"),
             lazy_re(
                 r"=========\s+Host Frame: ?(?P<func>[^\[\]]*?)(?: in (?P<file>\S+?):(?P<line>\d+))? \["
