@@ -16,7 +16,12 @@ from triage.stacks.signature import reduce_stacks
 
 CORPUS = sorted((Path(__file__).parents[1] / "artifacts" / "backtraces").glob("*.txt"))
 # In logs their sentence is the failure: a panic, an error and a message of the kernel, not a crash point.
-BY_SENTENCE = {"rust-backtrace": "panicked at", "julia-stacktrace": "DomainError", "kernel-oops": "Oops: 0002"}
+BY_SENTENCE = {
+    "rust-backtrace": "panicked at",
+    "julia-stacktrace": "DomainError",
+    "kernel-oops": "Oops: 0002",
+    "gfortran": "received signal SIGSEGV",
+}
 PREFIXES = {
     "as it was printed": "",
     "a collector's stamp and a rank": "2026-11-21T10:00:05.123Z [rank{rank}]: ",
