@@ -352,6 +352,19 @@ def test_large_jobs_are_scanned_by_processes(
     assert forked == []
 
 
+@pytest.mark.parametrize(("files", "has_forked"), [(128, True), (127, False)])
+def test_jobs_of_many_files_are_scanned_by_processes(
+    tmp_path: Path, forked: list[int], files: int, has_forked: bool
+) -> None:
+    """However small they are."""
+    containers = []
+    for number in range(files):
+        (tmp_path / str(number)).write_bytes(b"boom\n")
+        containers.append(plain_container(str(tmp_path / str(number)), name=str(number)))
+    assert [scanned.matched for _, scanned in scan(containers, workers=2, fork=True).scanned] == [1] * files
+    assert bool(forked) is has_forked
+
+
 @pytest.mark.parametrize(("more", "is_read"), [(0, True), (1, False)])
 def test_a_sample_comes_from_all_over_a_large_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int, is_read: bool

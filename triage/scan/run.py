@@ -68,8 +68,9 @@ class _PlainFile:
 
 # From so many bytes on, fitting the windows to the job pays.
 _MIN_BYTES_TO_FIT = 1 << 26
-# From so many bytes on, starting processes pays.
-_MIN_BYTES_TO_FORK = 1 << 26
+# From so many bytes on, or so many files or pieces of files, starting processes pays: threads wait for each other at
+# each file that they open.
+_MIN_BYTES_TO_FORK, _MIN_SPANS_TO_FORK = 1 << 26, 128
 _SAMPLES = 32
 
 ScanRemotely = Callable[[Any, Any], Any]
@@ -153,7 +154,10 @@ class Scan:
         """Whether plain files are scanned by `sharer`: always on other machines, else where processes pay."""
         if self.sharer is None or self.sharer.is_remote:
             return bool(self.sharer and spans)
-        return not packed and sum(self._span_bytes(*span) for span in spans) >= _MIN_BYTES_TO_FORK
+        is_much = (
+            len(spans) >= _MIN_SPANS_TO_FORK or sum(self._span_bytes(*span) for span in spans) >= _MIN_BYTES_TO_FORK
+        )
+        return not packed and is_much
 
     def _share(self, spans: Sequence[tuple[str, int]]) -> None:
         assert self.sharer is not None
