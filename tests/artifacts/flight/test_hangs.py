@@ -256,3 +256,11 @@ def test_equally_many_open_calls_may_be_full_ring_buffers(queued: int, is_certai
         entry["state"] = "scheduled"
     (fault,) = roots(dumps)
     assert (fault.rule, fault.ranks, fault.is_certain) == ("lagging-rank", (1,), is_certain)
+
+
+@pytest.mark.parametrize(("backend", "ranks"), [("nccl", [(0, 1, 2)]), ("gloo", [])])
+def test_a_rank_alone_waits_for_unlisted_members(backend: str, ranks: list[tuple[int, ...]]) -> None:
+    """In a cycle of pairs each rank waits alone; Gloo's dumps do not list the members, and no transfer hangs."""
+    pairs = {f"pair{rank}": sorted((rank, (rank + 1) % 3)) for rank in range(3)}
+    calls = {rank: [Call(), Call(group=f"pair{rank}"), Call(group=f"pair{(rank - 1) % 3}")] for rank in range(3)}
+    assert [fault.ranks for fault in roots(Job(calls, pairs, backend=backend).dumps())] == ranks

@@ -49,6 +49,12 @@ def test_line_of_the_program_may_wait_for_the_device() -> None:
     assert first(ON_DEVICE, ON_DEVICE, ON_DEVICE, IN_LOSS).ranks == ()
 
 
+@pytest.mark.parametrize(("elsewhere", "ranks"), [(IN_SHARD, (2,)), (IN_LOSS, (2,)), (IN_ALL_REDUCE, (3,))])
+def test_a_process_without_frames_is_named_last(elsewhere: tuple[str, ...], ranks: tuple[int, ...]) -> None:
+    """It may be at its end already: a rank that stands elsewhere is at fault before it."""
+    assert first(IN_ALL_REDUCE, IN_ALL_REDUCE, elsewhere, ()).ranks == ranks
+
+
 @pytest.mark.parametrize(
     ("stacks", "rule", "ranks"),
     [

@@ -323,8 +323,14 @@ def _partly_finished(recording: Recording, stall: Stall, *, is_cause: bool) -> F
     return _make_fault(recording, stall, "stuck-in-collective", odd, text, uncertainty=uncertainty)
 
 
-def _all_entered(recording: Recording, stall: Stall) -> Fault:
-    """All members made the same call: the program is right, a device or the network is not."""
+def _all_entered(recording: Recording, stall: Stall) -> Fault | None:
+    """All members made the same call: the program is right, a device or the network is not.
+
+    A rank alone waits for members that the dumps do not list.
+    """
+    lists_members = stall.grid.group.has_stated_members or stall.column
+    if len(stall.entered) == 1 and not lists_members:
+        return None
     row = find_first_row(stall)
     call, odd = format_operation(recording, row) + location_of(recording, row), format_ranks(stall.odd)
     if stall.kind == "not-started":
@@ -334,7 +340,6 @@ def _all_entered(recording: Recording, stall: Stall) -> Fault:
         return _make_fault(
             recording, stall, "lagging-rank", stall.odd, text, uncertainty=doubt if may_lack_calls(recording) else ""
         )
-    lists_members = stall.grid.group.has_stated_members or stall.column
     everybody = f"{format_ranks(stall.entered)} all wait in {call} with the same sizes and no rank is missing"
     reasons = [] if lists_members else ["a member that the dumps do not list may be missing"]
     if _has_started(recording, stall):

@@ -71,15 +71,17 @@ def infer_from_members(
 class _Split:
     """The processes by what their stacks show of the others' collective: `waiting` in it, or `outside` of it.
 
-    `unclear`: a dump of Python frames shows a line of the program, which may wait for the device.
+    `unclear`: a dump of Python frames shows a line of the program, which may wait for the device. A process without
+    any frame, as at its end, counts only if no other one is elsewhere.
     """
 
     def __init__(self, members: _Members) -> None:
         self.members = members
         self.waiting = [member for member in members if member.state.kind in WAITING]
-        self.unclear = [member for member in members if member.state.kind in _PLAIN and _is_python(member)]
-        others = [member for member in members if member not in self.waiting and member not in self.unclear]
-        self.outside = [member for member in others if not _is_unspecific(member)]
+        elsewhere = [member for member in members if member not in self.waiting and not _is_unspecific(member)]
+        elsewhere = [member for member in elsewhere if not _is_without_frames(member)] or elsewhere
+        self.unclear = [member for member in elsewhere if member.state.kind in _PLAIN and _is_python(member)]
+        self.outside = [member for member in elsewhere if member not in self.unclear]
 
     def calls(self) -> dict[tuple[str, str], list[ComparedProcess]]:
         """Return the waiting processes by operation and line."""
@@ -105,6 +107,10 @@ def _is_python(member: ComparedProcess) -> bool:
 
 def _is_unspecific(member: ComparedProcess) -> bool:
     return member.process.tool in KERNEL_TOOLS and member.state.kind not in SPECIFIC_KINDS
+
+
+def _is_without_frames(member: ComparedProcess) -> bool:
+    return _is_python(member) and member.key == (member.state.phrase,)
 
 
 def _find_reasons(split: _Split) -> list[StackInference]:
