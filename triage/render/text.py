@@ -59,9 +59,10 @@ def render(
     considered, timeline, ignored = details if verbose else (page.considered(page.rivals()), [], [])
     sections = [
         page.head(),
-        *page.inconclusive(),
+        *([] if page.root else page.inconclusive()),
         page.recurrence(recurrence),
         page.action(),
+        *(page.inconclusive() if page.root else []),
         page.caused(),
         page.section("Confirmed by", [_joined(page.groups.confirmed)]),
         page.section("Why", phrases.root_reasons(diagnosis)),
