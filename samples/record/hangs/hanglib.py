@@ -1,7 +1,7 @@
 """One rank of a toy training that hangs: it joins, trains and logs, and a thread writes its Flight Recorder dump.
 
 Settings come by environment: KIND (the program), OUT (the directory of the run), DIST_TIMEOUT_S, STACKS_AFTER_S (when
-faulthandler writes).
+faulthandler writes), BACKEND (gloo or nccl; with nccl all ranks share the first GPU).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch.distributed as dist
 
 RANK, WORLD, OUT = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), os.environ["OUT"]
 SECONDS = float(os.environ.get("DIST_TIMEOUT_S", "600"))
+BACKEND = os.environ.get("BACKEND", "gloo")
 log = logging.getLogger("trainer")
 
 
@@ -37,6 +38,13 @@ def write_dump() -> None:
             file.write(data)
 
 
+def use_gpu() -> None:
+    """Make tensors on the first GPU. NCCL refuses a GPU that two ranks of one host use, so each rank is a host."""
+    os.environ.setdefault("NCCL_HOSTID", f"host{RANK}")
+    torch.cuda.set_device(0)
+    torch.set_default_device("cuda")
+
+
 def join() -> None:
     """Join the job; faulthandler and the dump thread write into OUT."""
     handler = logging.StreamHandler()
@@ -48,9 +56,11 @@ def join() -> None:
         faulthandler.dump_traceback_later(float(after), file=files[0])
         faulthandler.register(signal.SIGUSR1, file=files[1])
         threading.Thread(target=write_dump, daemon=True, name="dump_writer").start()
-    dist.init_process_group("gloo", timeout=timedelta(seconds=SECONDS))
+    if BACKEND == "nccl":
+        use_gpu()
+    dist.init_process_group(BACKEND, timeout=timedelta(seconds=SECONDS))
     dist.barrier()
-    log.info("joined: rank %d of %d, backend gloo, timeout=%ds", RANK, WORLD, SECONDS)
+    log.info("joined: rank %d of %d, backend %s, timeout=%ds", RANK, WORLD, BACKEND, SECONDS)
     open(os.path.join(OUT, f"ready.{RANK}"), "w").close()
 
 
@@ -60,8 +70,10 @@ def average_gradients(**options: object) -> None:
 
 
 def average_loss() -> None:
-    """Sum one element over all ranks."""
-    dist.all_reduce(torch.ones(1))
+    """Sum one element over all ranks, and read the sum."""
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    total.item()
 
 
 def step(number: int) -> None:
@@ -84,9 +96,10 @@ def finish() -> None:
     dist.destroy_process_group()
 
 
-def main(programs: dict[str, FunctionType]) -> None:
+def main(programs: dict[str, FunctionType], joins: bool = True) -> None:
     """Join and run the program that KIND names, as a function `run`: a stack must not show which kind it is."""
     program = programs[os.environ.pop("KIND")]
     program.__code__ = program.__code__.replace(co_name="run", co_qualname="run")
-    join()
+    if joins:
+        join()
     program()

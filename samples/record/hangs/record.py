@@ -20,8 +20,9 @@ import time
 from pathlib import Path
 
 from plan import HANGS, SAMPLES, Hang
+from private_paths import store
 from runs import Launcher, Run, is_alive
-from tools import collect, store
+from tools import collect
 
 SHORT_S, LONG_S, STACKS_AFTER_S = 5, 600, 8
 

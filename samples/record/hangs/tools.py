@@ -6,14 +6,11 @@ import contextlib
 import os
 import re
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
-from runs import HERE, Run
+from runs import Run
 
 # A gdb with several processes prints these lines; one process each would not.
 INFERIORS = re.compile(rb"(?m)^(?:\[New inferior|Added inferior|\[Switching to inferior).*\n")
@@ -58,25 +55,3 @@ def gdb_stacks(pids: list[int]) -> Iterator[tuple[str, bytes]]:
 def output_of(*command: str) -> bytes:
     """Return what a tool writes to standard output."""
     return subprocess.run(command, capture_output=True, timeout=120).stdout
-
-
-def store(path: Path, data: bytes, work: Path) -> None:
-    """Write the data without the paths of this machine; a string of a pickle is X, its length and its text."""
-    for old, new in ((work, "/home/user/job"), (HERE, "/opt/train"), (sys.prefix, "/opt/train/venv")):
-        data = replace_path(data, str(old).encode(), new.encode())
-    data = replace_path(data, sys.base_prefix.encode(), b"/opt/python")
-    for name in {socket.gethostname(), socket.getfqdn()} - {"localhost"}:
-        data = re.sub(rb"(?<![\w./-])" + re.escape(name.encode()) + rb"(?![\w/-])", b"node1", data)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-
-
-def replace_path(data: bytes, old: bytes, new: bytes) -> bytes:
-    """Replace a path in text and in pickles."""
-
-    def string(match: re.Match[bytes]) -> bytes:
-        length = int.from_bytes(match[1], "little") - len(old) + len(new)
-        return b"X" + length.to_bytes(4, "little") + new
-
-    data = re.sub(rb"X(..\0\0)" + re.escape(old), string, data, flags=re.S)
-    return data.replace(old, new)
