@@ -98,7 +98,8 @@ def test_a_blank_behind_every_tag_is_part_of_it(tag: str, other: str, frame: str
     ("form", "host"),
     [
         ("node{}: ", "node0"),
-        ("trainer-{}  | ", None),
+        ("trainer-{}  | ", "trainer-0"),
+        ("trainer.{}  | ", None),
         ("train-worker-{} pytorch ", "train-worker-0"),
         ("i.pretrain/{} ", None),
     ],

@@ -62,7 +62,7 @@ def test_torchrun_with_the_role_rank_tags_local_ranks() -> None:
 
 
 def test_names_around_a_tee_are_hosts() -> None:
-    """Two containers have a local rank 2 each. Without a tee inside, such a name is not a host."""
+    """Two replicas have a local rank 2 each. Without a tee inside, such a name is not a host; a container always is."""
     for name, host in (("trainer-{}  | ", "trainer-{}"), ("i.pretrain/{} ", "pretrain/{}"), ("P{}  0: ", "P{}  0")):
         lines = [name.format(node) + f"[default{local}]:step 3" for node in (0, 1, 1, 0) for local in (2, 0)]
         layout = detect_layout("\n".join(lines * 3).encode() + b"\n")
@@ -71,7 +71,7 @@ def test_names_around_a_tee_are_hosts() -> None:
                 local_rank=2, host=host.format(node)
             )
     bare = detect_layout(b"trainer-0  | step 3\ntrainer-1  | step 3\n" * 9)
-    assert parse_prefix("trainer-0  | step 3", table=bare.table).origin == Origin()
+    assert parse_prefix("pretrain/0 step 3", table=bare.table).origin == Origin()
 
 
 def test_grammars_keep_their_order_when_labels_change() -> None:
@@ -129,9 +129,9 @@ def test_a_frame_of_torchrun_behind_a_stated_rank_shows_no_label() -> None:
 
 @pytest.mark.parametrize(
     ("inner", "host"),
-    [("[default2]:step 3", "trainer-0"), ("[host0:2]:step 3", None), ("[rank2]: sshd[412]: closed", None)],
+    [("[default2]:step 3", "trainer/0"), ("[host0:2]:step 3", None), ("[rank2]: sshd[412]: closed", None)],
 )
 def test_a_name_is_a_host_only_around_a_tee_that_names_none(inner: str, host: str | None) -> None:
     """The role of the tee has the host, or what has brackets is a program with its pid."""
-    layout = detect_layout("".join(f"trainer-{number % 2}  | {inner}\n" for number in range(12)).encode())
-    assert parse_prefix("trainer-0  | step 3", table=layout.table).origin.host == host
+    layout = detect_layout("".join(f"trainer/{number % 2} {inner}\n" for number in range(12)).encode())
+    assert parse_prefix("trainer/0 step 3", table=layout.table).origin.host == host

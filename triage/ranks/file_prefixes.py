@@ -207,7 +207,7 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         "Docker Compose 1",
         "a d date",
         _sample("trainer-{}  | step 3"),
-        r"(?P<who>\w[\w.-]*) +\|(?: |$)",
+        r"(?P<who>(?P<host>\w[\w-]*)|\w[\w.-]*) +\|(?: |$)",  # a container is a host to its processes
         "who",
         checks.services,
     ),
