@@ -122,6 +122,17 @@ HANGS = (
     Hang("ddp_skipped_backward", 4, (*ORDER, *SIZE), one(2), number=None, hangs=False),
     Hang("waits_for_file", 2, NEVER, one(1), launcher="torchrun"),
     Hang("joins_thread", 8, NEVER, one(6)),
+    Hang("extra_barrier", 4, (*UNEVEN, *NEVER), one(1), number=11, silent=NATIVE_ONLY),
+    Hang("branch_on_loss", 4, ORDER, ((0, 2), (1, 3), (0, 1, 2, 3), ()), silent=NATIVE_ONLY),
+    Hang("thread_makes_call", 4, (*ORDER, "torch.extra-collective"), one(1), silent=("log", *NATIVE_ONLY)),
+    Hang("wrong_source", 4, ORDER, one(2), number=None, silent=FORMS),
+    Hang("mesh_skips", 4, (*ORDER, *UNEVEN, *NEVER), one(1), "tp0", 5, silent=("log", *NATIVE_ONLY)),
+    Hang("socket_read", 4, NEVER, one(2)),
+    Hang("never_converges", 3, NEVER, one(1)),
+    Hang("pool_map", 4, (*NEVER, "hang.dataloader"), one(0)),
+    Hang("retry_loop", 4, NEVER, one(3), launcher="torchrun"),
+    Hang("logging_lock", 4, LOCK, one(3)),
+    Hang("condition_never_set", 3, LOCK, one(2)),
 )
 
 SAMPLES = (

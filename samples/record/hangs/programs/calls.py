@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from datetime import timedelta
+
 import torch
 import torch.distributed as dist
-from hanglib import RANK, WORLD, average_gradients, average_loss, finish, log, main, train
+from hanglib import RANK, SECONDS, WORLD, average_gradients, average_loss, finish, log, main, train
 
 
 def evaluate_together() -> None:
@@ -113,6 +117,53 @@ def barrier_on_rank0():
     if RANK == 0:
         dist.barrier()
     train(5, 8)
+
+
+def extra_barrier():
+    train()
+    if RANK == 1:
+        dist.barrier()
+    dist.barrier()
+    train(5, 8)
+
+
+def branch_on_loss():
+    train()
+    loss = 2.5 if RANK in (0, 2) else 0.5
+    if loss > 1:
+        log.info("loss %.1f is high, averaging the scale", loss)
+        dist.broadcast(torch.ones(2), 0)
+    train(5, 8)
+
+
+def thread_makes_call():
+    train()
+    if RANK == 1:
+        thread = threading.Thread(target=dist.barrier, name="heartbeat")
+        thread.start()
+        time.sleep(0.5)
+    train(5, 8)
+
+
+def wrong_source():
+    train()
+    dist.broadcast(torch.ones(1 << 16), 1 if RANK == 2 else 0)
+    train(5, 8)
+
+
+def mesh_skips():
+    rows = [new_group([0, 1], group_desc="tp0"), new_group([2, 3], group_desc="tp1")]
+    columns = [new_group([0, 2], group_desc="dp0"), new_group([1, 3], group_desc="dp1")]
+    for number in range(1, 6):
+        if not (RANK == 1 and number == 4):
+            average_gradients(group=rows[RANK // 2])
+        average_gradients(group=columns[RANK % 2])
+        log.info("step %d loss %.4f", number, 5.6 - 0.1 * number)
+    finish()
+
+
+def new_group(ranks: list[int], **options: object) -> dist.ProcessGroup:
+    return dist.new_group(ranks, timeout=timedelta(seconds=SECONDS), **options)
 
 
 class Model(torch.nn.Module):

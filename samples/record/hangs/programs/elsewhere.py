@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import socket
 import subprocess
@@ -182,6 +183,66 @@ def async_never_waited():
     if RANK == 1:
         dist.all_reduce(torch.ones(64), async_op=True)
         upload_metrics()
+    train(5, 8)
+
+
+def read_metrics() -> bytes:
+    with socket.create_connection(MIRROR.getsockname()) as connection:
+        return connection.recv(64)
+
+
+def socket_read():
+    train()
+    if RANK == 2:
+        read_metrics()
+    train(5, 8)
+
+
+def solve(tolerance: float) -> float:
+    value, change = 1.0, 1.0
+    while change > tolerance:
+        change = abs(value - (value * 0.5 + 0.5)) + 1e-3
+    return value
+
+
+def never_converges():
+    train()
+    if RANK == 1:
+        solve(1e-6)
+    train(5, 8)
+
+
+def tokenize(text: str) -> list[int]:
+    time.sleep(FOREVER if text == "shard 3" else 0)
+    return [len(text)]
+
+
+def pool_map():
+    train()
+    if RANK == 0:
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            pool.map(tokenize, [f"shard {number}" for number in range(8)])
+    dist.barrier()
+    train(5, 8)
+
+
+def push_checkpoint() -> bool:
+    raise ConnectionError("bucket does not answer")
+
+
+def upload_with_retries() -> None:
+    for attempt in range(1000):
+        try:
+            push_checkpoint()
+        except ConnectionError as error:
+            log.warning("upload failed (attempt %d): %s", attempt + 1, error)
+            time.sleep(min(2 ** min(attempt, 4), 10))
+
+
+def retry_loop():
+    train()
+    if RANK == 3:
+        upload_with_retries()
     train(5, 8)
 
 

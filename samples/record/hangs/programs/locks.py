@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import logging
 import multiprocessing
 import os
 import queue
@@ -135,6 +136,36 @@ def joins_thread():
         writer = threading.Thread(target=write_metrics, daemon=True, name="writer")
         writer.start()
         writer.join()
+    train(5, 8)
+
+
+class Uploader(logging.Handler):
+    """Sends each record while it holds the lock of the handler."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.send(record.getMessage())
+
+    def send(self, text: str) -> None:
+        time.sleep(FOREVER)
+
+
+def logging_lock():
+    train()
+    if RANK == 3:
+        uploader = logging.getLogger("metrics")
+        uploader.addHandler(Uploader())
+        threading.Thread(target=uploader.error, args=("loss 5.2",), daemon=True, name="metrics").start()
+        time.sleep(0.3)
+        uploader.error("step 4")
+    train(5, 8)
+
+
+def condition_never_set():
+    train()
+    if RANK == 2:
+        batch_ready = threading.Condition()
+        with batch_ready:
+            batch_ready.wait()
     train(5, 8)
 
 
