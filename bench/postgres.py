@@ -240,9 +240,18 @@ def run(
     url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_every: float, files: list[Path]
 ) -> dict[str, Any]:
     """Return what was measured in one run."""
-    nodes = [Node(url, directory, name, workers) for name, workers in (("web0", 0), ("web1", 0), ("worker", 1))]
-    for node in nodes:
-        node.wait()
+    with contextlib.ExitStack() as ends:
+        nodes = [Node(url, directory, name, workers) for name, workers in (("web0", 0), ("web1", 0), ("worker", 1))]
+        for node in nodes:
+            ends.callback(node.kill)
+            node.wait()
+        return load_nodes(nodes, url, filled, args, kill_every, files)
+
+
+def load_nodes(
+    nodes: list[Node], url: str, filled: Path, args: argparse.Namespace, kill_every: float, files: list[Path]
+) -> dict[str, Any]:
+    """Read, write, upload and kill for a while, and return what was measured."""
     arguments = [sys.executable, "-c", WRITER, url]
     writers = [
         subprocess.Popen(
@@ -254,10 +263,13 @@ def run(
         for n in range(args.writers)
     ]
     load = Load(nodes, RandomRequests(filled, pages=True), args.think)
-    asyncio.run(load.run(args.readers, args.seconds, kill_every, files))
+    try:
+        asyncio.run(load.run(args.readers, args.seconds, kill_every, files))
+    finally:
+        for writer in writers:
+            writer.kill()
     stored = []
     for writer in writers:
-        writer.kill()
         stored += [line.split() for line in writer.communicate()[0].splitlines(keepends=True) if line.endswith("\n")]
     with Store.open(url) as store:
         deadline = time.monotonic() + 120
@@ -266,8 +278,6 @@ def run(
         lost_tasks = [task for task in load.tasks if store.tasks.get(task).state != "done"]
         num = {row["id"] for row in store.connections.read("SELECT id FROM incident")}
         problems = maintenance.check_store(store.connections)
-    for node in nodes:
-        node.kill()
     return {
         "incidents": args.incidents,
         "readers": args.readers,

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.store.conftest import Place
 from triage.store import Store, stats_cache
 from triage.store.stats_cache import StatsCache
 
@@ -60,3 +61,16 @@ def test_the_cache_is_bounded(cache: StatsCache, monkeypatch: pytest.MonkeyPatch
     for number in range(10):
         cache.get(number, lambda: None)
     assert len(cache._values) == 3
+
+
+def test_waiting_for_a_server_is_a_cost(place: Place) -> None:
+    """What a query waits for its server counts as much as processor time; a file has no server."""
+    with Store.open(place("triage")) as store:
+        connections = store.connections
+        before = connections.spent_seconds()
+        if connections.dialect.is_remote:
+            connections.read("SELECT pg_sleep(0.2)")
+            assert connections.spent_seconds() - before >= 0.2
+        else:
+            time.sleep(0.2)
+            assert connections.spent_seconds() - before < 0.2

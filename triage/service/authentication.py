@@ -108,12 +108,13 @@ class _Cache(Generic[T]):
     """Answers of the store, used until any process writes to it, so that a sign-out or a revocation counts at once."""
 
     def __init__(self, state: ServiceState) -> None:
-        self._service_data = state.store.service_data
+        self._version = state.version
         self._answers: dict[str, tuple[tuple[object, ...], float, T]] = {}
 
     async def get(self, key: str, read: Callable[[], T]) -> T:
         """Return the answer of `read`, or the one that is known. Call from the event loop's thread."""
-        version, now = self._service_data.get_data_version(), time.monotonic()
+        version, _ = await self._version.get()
+        now = time.monotonic()
         cached = self._answers.get(key)
         if cached is not None and cached[0] == version and now - cached[1] <= CACHE_SECONDS:
             return cached[2]

@@ -24,6 +24,7 @@ from triage.service.errors import ServiceError
 from triage.service.log import ResponseCounts
 from triage.service.sessions import SessionCookies
 from triage.service.store_condition import StoreCondition
+from triage.service.store_version import StoreVersion
 from triage.service.visibility import rules_digest
 from triage.settings import Settings
 from triage.settings.sections import Role
@@ -44,6 +45,7 @@ class ServiceState:
     started: float = field(default_factory=time.time)
     is_sign_in_required: bool = field(init=False)
     session_cookies: SessionCookies = field(init=False)
+    version: StoreVersion = field(init=False)
     # (request, status, code, message, hint) -> the page for a browser; None: JSON for everybody.
     error_page: Callable[[Request, int, str, str, str], Response] | None = None
     oidc_client: Any = None  # Authlib's client, made on first use
@@ -54,6 +56,7 @@ class ServiceState:
     _visible: OrderedDict[tuple[Facts, str], Store] = field(default_factory=OrderedDict)
 
     def __post_init__(self) -> None:
+        self.version = StoreVersion(self.store.connections)
         web = self.settings.web
         secret = web.secret.get_secret_value().encode() or cookie_secret(self.store)
         rules = rules_digest(self.settings.visibility)

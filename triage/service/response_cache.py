@@ -1,14 +1,14 @@
 """Cache of whole responses: the same request gets the same bytes until the store changes.
 
-The store counts its changes, so a response is never older than the data. Relative times ("3 minutes ago") may be
-CACHE_SECONDS old. Requests for the same response at the same time wait for one of them.
+The store counts its changes, so a response is never older than the data. Only while BUSY_RESPONSES or more are being
+made, it may lack diagnoses of the last BUSY_SECONDS, but never what a person has decided. Relative times ("3 minutes
+ago") may be CACHE_SECONDS old. Requests for the same response at the same time wait for one of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -19,8 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from triage.base.lazy_re import lazy_re
 from triage.service.dependencies import ServiceState
 from triage.service.sessions import read_cookie
+from triage.store.service_data import Changes
 
 CACHE_SECONDS = 15.0
+BUSY_RESPONSES = 8
+BUSY_SECONDS = 2.0
 MAX_BYTES = 64 << 20
 MAX_RESPONSE_BYTES = 1 << 20
 # These depend on more than the store.
@@ -42,7 +45,7 @@ class CachedResponse:
     headers: tuple[tuple[bytes, bytes], ...]
     body: bytes
     etag: bytes
-    generation: int
+    changes: Changes
     stored_at: float
 
 
@@ -54,7 +57,7 @@ class ResponseCache:
         self._responses: OrderedDict[_Key, CachedResponse] = OrderedDict()
         self._bytes = 0
         self._pending: dict[_Key, asyncio.Event] = {}
-        self._generation = StoreGeneration(state)
+        self._version = state.version
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = _cache_key(scope)
@@ -62,8 +65,9 @@ class ResponseCache:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
+        _, changes = await self._version.get()
         while True:
-            cached = self._find(key)
+            cached = self._find(key, changes)
             if cached is not None:
                 await _send_response(cached, headers, send)
                 return
@@ -71,28 +75,32 @@ class ResponseCache:
             if pending is None:
                 break
             await pending.wait()
-            if self._find(key) is None:  # that response could not be cached
+            if self._find(key, changes) is None:  # that response is older, or could not be cached
                 await self._app(scope, receive, send)
                 return
         finished = self._pending[key] = asyncio.Event()
         try:
-            await self._call_app(key, scope, receive, send)
+            await self._call_app(key, changes, scope, receive, send)
         finally:
             del self._pending[key]
             finished.set()
 
-    def _find(self, key: _Key) -> CachedResponse | None:
+    def _find(self, key: _Key, changes: Changes) -> CachedResponse | None:
+        """Return the response for the store as it was when the request came, or later; while many wait, a bit older."""
         cached = self._responses.get(key)
-        if cached is None or cached.generation != self._generation.current():
+        if cached is None:
             return None
-        if time.monotonic() - cached.stored_at > CACHE_SECONDS:
+        age = time.monotonic() - cached.stored_at
+        may_be_old = len(self._pending) >= BUSY_RESPONSES and cached.changes.decision >= changes.decision
+        if cached.changes.generation < changes.generation and not (may_be_old and age <= BUSY_SECONDS):
+            return None
+        if age > CACHE_SECONDS:
             return None
         self._responses.move_to_end(key)
         return cached
 
-    async def _call_app(self, key: _Key, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _call_app(self, key: _Key, changes: Changes, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application. A response that can be cached is held back until it is complete."""
-        generation = self._generation.current()
         start: Message | None = None
 
         async def send_or_cache(message: Message) -> None:
@@ -110,7 +118,7 @@ class ResponseCache:
                 start = None
                 await send(message)
             else:
-                response = _make_response(start, message.get("body", b""), generation)
+                response = _make_response(start, message.get("body", b""), changes)
                 self._store(key, response)
                 await _send_response(response, Headers(scope=scope), send)
 
@@ -124,24 +132,6 @@ class ResponseCache:
         self._responses[key] = response
         while self._bytes > MAX_BYTES:
             self._bytes -= len(self._responses.popitem(last=False)[1].body)
-
-
-class StoreGeneration:
-    """The store's count of changes, read again only when SQLite reports a write."""
-
-    def __init__(self, state: ServiceState) -> None:
-        self._service_data = state.store.service_data
-        self._lock = threading.Lock()
-        self._data_version: tuple[object, ...] = ()
-        self._generation = 0
-
-    def current(self) -> int:
-        """Return the count. Call from the event loop's thread: its connection never writes, so it sees all writes."""
-        with self._lock:
-            data_version = self._service_data.get_data_version()
-            if data_version != self._data_version:
-                self._data_version, self._generation = data_version, self._service_data.get_generation()
-            return self._generation
 
 
 def _cache_key(scope: Scope) -> _Key | None:
@@ -159,10 +149,10 @@ def _cache_key(scope: Scope) -> _Key | None:
     return path, query, wants_page, reader
 
 
-def _make_response(start: Message, body: bytes, generation: int) -> CachedResponse:
+def _make_response(start: Message, body: bytes, changes: Changes) -> CachedResponse:
     etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
     headers = tuple((name, value) for name, value in start["headers"] if name not in _RECOMPUTED_HEADERS)
-    return CachedResponse(headers, body, etag, generation, time.monotonic())
+    return CachedResponse(headers, body, etag, changes, time.monotonic())
 
 
 async def _send_response(response: CachedResponse, request_headers: Headers, send: Send) -> None:

@@ -27,6 +27,7 @@ from triage.store.interface import Connections, Transaction
 
 DAY = 86_400
 WEEK = 7
+BATCH = 500  # clusters in one query: databases limit its values
 OPEN = ("open", "named")
 STATES = (*OPEN, "ignored", "promoted", "merged")
 STANDING = (*OPEN, "ignored", "promoted")
@@ -252,11 +253,21 @@ class Clusters:
             },
         )
         names = [name for name in Cluster.__dataclass_fields__ if name != "keys"]
-        return [Cluster(**{name: row[name] for name in names}, keys=self._fingerprints(row["id"])) for row in rows]
+        keys = self._fingerprints([row["id"] for row in rows])
+        return [Cluster(**{name: row[name] for name in names}, keys=tuple(keys.get(row["id"], ()))) for row in rows]
 
-    def _fingerprints(self, cluster: str) -> tuple[Fingerprint, ...]:
-        rows = self._db.read(f"SELECT {_KEYS} FROM cluster_key WHERE cluster = ? ORDER BY created_at, key", (cluster,))
-        return tuple(map(fingerprint_from_row, rows))
+    def _fingerprints(self, clusters: Sequence[str]) -> dict[str, list[Fingerprint]]:
+        """Return the fingerprints of each cluster, in the order in which they came."""
+        keys: dict[str, list[Fingerprint]] = {}
+        for begin in range(0, len(clusters), BATCH):
+            batch = clusters[begin : begin + BATCH]
+            marks = ", ".join("?" * len(batch))
+            rows = self._db.read(
+                f"SELECT cluster, {_KEYS} FROM cluster_key WHERE cluster IN ({marks}) ORDER BY created_at, key", batch
+            )
+            for row in rows:
+                keys.setdefault(row["cluster"], []).append(fingerprint_from_row(row))
+        return keys
 
 
 def _count_job(db: Transaction, key: str, finding: Finding, diagnosis: Diagnosis, when: float) -> None:

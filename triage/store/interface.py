@@ -79,8 +79,8 @@ class TextSearch(Protocol):
 class Dialect:
     """Pieces of SQL that differ. `by_time` makes a list use the index on the time of incidents, `by_scan` none.
 
-    `schema` is the name of the tables' schema. `among` is empty, or for a reader of a part a condition that a number of
-    an incident, in place of {}, is visible.
+    `schema` is the name of the tables' schema. A query to a database that `is_remote` waits for a server. `among` is
+    empty, or for a reader of a part a condition that a number of an incident, in place of {}, is visible.
     """
 
     name: str
@@ -92,6 +92,7 @@ class Dialect:
     defer_references: str  # rows may refer to later ones of the same transaction
     text: TextSearch
     schema: str
+    is_remote: bool
     among: str = ""
 
 
@@ -141,6 +142,9 @@ class Connections(Protocol):
 
     def size_bytes(self) -> int:
         """Return the bytes that the store takes."""
+
+    def spent_seconds(self) -> float:
+        """Return the processor time of this thread and the time that it has waited for a server, from any begin."""
 
     def wait_for_change(self, table: str, seconds: float) -> None:
         """Return when `table` may have new work, at the latest after so many seconds. Only `task` reports it."""

@@ -244,25 +244,33 @@ class Search:
                     num IN (SELECT incident FROM feedback) AS has_feedback
                 FROM alike ORDER BY has_feedback DESC, same_host DESC, at DESC LIMIT :limit
             )
-            SELECT {COLUMNS}, best.same_host FROM best JOIN {_FROM_NUM.format("best.num")}
+            SELECT {COLUMNS}, best.same_host, best.has_feedback FROM best JOIN {_FROM_NUM.format("best.num")}
             ORDER BY best.has_feedback DESC, best.same_host DESC, best.at DESC
             """,
             {"value": value, "num": num, "limit": limit},
         )
+        notes = self._feedback_notes([row["num"] for row in rows if row["has_feedback"]])
         return [
             SimilarIncident(
                 incident_from_row(row),
                 why + (", on the same host" if row["same_host"] else ""),
-                self._feedback_notes(row["num"]),
+                tuple(notes.get(row["num"], ())),
             )
             for row in rows
         ]
 
-    def _feedback_notes(self, num: int) -> tuple[str, ...]:
-        rows = self._db.read(
-            "SELECT verdict, because, actor FROM feedback WHERE incident = ? AND because <> '' ORDER BY id", (num,)
-        )
-        return tuple(f"{row['actor']} ({row['verdict']}): {row['because']}" for row in rows)
+    def _feedback_notes(self, nums: Sequence[int]) -> dict[int, list[str]]:
+        """Return who said what about each incident."""
+        notes: dict[int, list[str]] = {}
+        if nums:
+            rows = self._db.read(
+                "SELECT incident, verdict, because, actor FROM feedback WHERE incident IN "
+                f"({', '.join('?' * len(nums))}) AND because <> '' ORDER BY id",
+                nums,
+            )
+            for row in rows:
+                notes.setdefault(row["incident"], []).append(f"{row['actor']} ({row['verdict']}): {row['because']}")
+        return notes
 
     def compute_stats(self, filter_: Filter = Filter(), *, limit: int = 20) -> IncidentStats:
         """Count incidents by verdict, signature or cluster, host, device and week."""

@@ -23,6 +23,14 @@ class Upload:
     used_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """`generation` counts changes of incidents, clusters and feedback; `decision` is the audit log's last entry."""
+
+    generation: int = 0
+    decision: int = 0
+
+
 class ServiceData:
     """The service's own data in a store."""
 
@@ -33,6 +41,11 @@ class ServiceData:
         """Return a number that changes with every change of an incident, a cluster or their feedback."""
         row = self._db.read_one("SELECT number FROM generation")
         return int(row["number"]) if row is not None else 0
+
+    def count_changes(self) -> Changes:
+        """Return the counts of changes, of the same moment."""
+        row = self._db.read("SELECT (SELECT number FROM generation) AS number, (SELECT max(id) FROM audit) AS entry")[0]
+        return Changes(int(row["number"] or 0), int(row["entry"] or 0))
 
     def get_data_version(self) -> tuple[object, ...]:
         """Return what changes with every commit of another connection; while it stays, nothing has changed."""

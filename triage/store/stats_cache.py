@@ -1,7 +1,8 @@
 """Cache statistics over very many incidents: while nothing changes, and longer if they are expensive.
 
-A value that costs less than CHEAP seconds of processor time is never older than the store. A more expensive one may be
-as old as TIMES its cost, at most OLDEST; while one thread computes it again, the others get the old one.
+A value that costs less than CHEAP seconds of processor time, or of a database server's time, is never older than the
+store. A more expensive one may be as old as TIMES its cost, at most OLDEST; while one thread computes it again, the
+others get the old one.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class StatsCache:
     """The cached values of one store, for all threads."""
 
     def __init__(self, connections: Connections) -> None:
+        self._connections = connections
         self._service_data = ServiceData(connections)
         self._values: OrderedDict[Hashable, _CachedValue] = OrderedDict()
         self._computing: set[Hashable] = set()
@@ -50,14 +52,14 @@ class StatsCache:
                 value: T = old.value
                 return value
             self._computing.add(key)
-        began = time.thread_time()
+        began = self._connections.spent_seconds()
         try:
             result = make()
         finally:
             with self._lock:
                 self._computing.discard(key)
         with self._lock:
-            self._values[key] = _CachedValue(result, generation, now, time.thread_time() - began)
+            self._values[key] = _CachedValue(result, generation, now, self._connections.spent_seconds() - began)
             while len(self._values) > MOST:
                 self._values.popitem(last=False)
         return result

@@ -208,6 +208,10 @@ class VisibleConnections:
         """Return the bytes that the whole store takes."""
         return self._inner.size_bytes()
 
+    def spent_seconds(self) -> float:
+        """Return the processor time of this thread and the time that it has waited for a server."""
+        return self._inner.spent_seconds()
+
     def wait_for_change(self, table: str, seconds: float) -> None:
         """Return when `table` may have new work, at the latest after so many seconds."""
         self._inner.wait_for_change(table, seconds)

@@ -47,6 +47,7 @@ DIALECT = Dialect(
     defer_references="SET CONSTRAINTS ALL DEFERRED",
     text=PostgresText(),
     schema="current_schema()",
+    is_remote=True,
 )
 _OPTIONS = (
     f"SET lock_timeout = '{LOCK_SECONDS}s'; SET idle_in_transaction_session_timeout = '{IDLE_TRANSACTION_SECONDS}s'; "
@@ -91,6 +92,7 @@ class PostgresConnections:
         self._location = location
         self._local = threading.local()
         self._pool = Pool(self._connect, POOL_SIZE)
+        self._version_pool = Pool(self._connect, 1)  # asked for every request: it must not wait for long queries
         self._listener = Listener(self._connect)
         can_write, schema = self.read(_CONDITION)[0]
         if schema is None:
@@ -197,7 +199,8 @@ class PostgresConnections:
 
     def data_version(self) -> tuple[object, ...]:
         """Return what changes with every commit in this database server: what a new transaction would see."""
-        row = self.read_one("SELECT CAST(pg_current_snapshot() AS TEXT)")
+        sql = "SELECT CAST(pg_current_snapshot() AS TEXT)"
+        row = self._run(lambda connection: connection.execute(sql).fetchone(), self._version_pool)
         return (row[0] if row is not None else None,)
 
     def schema_version(self) -> int:
@@ -215,6 +218,10 @@ class PostgresConnections:
             "WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS regnamespace)"
         )
         return int(row[0]) if row is not None else 0
+
+    def spent_seconds(self) -> float:
+        """Return the processor time of this thread and the time that its queries have taken."""
+        return time.thread_time() + getattr(self._local, "waited", 0.0)
 
     def wait_for_change(self, table: str, seconds: float) -> None:
         """Return when the server reports new work in `table`, at the latest after so many seconds."""
@@ -242,6 +249,7 @@ class PostgresConnections:
     def close(self) -> None:
         """Close the connections that no transaction uses; the next use opens others."""
         self._pool.drop_idle()
+        self._version_pool.drop_idle()
         self._listener.close()
 
     @contextmanager
@@ -252,31 +260,38 @@ class PostgresConnections:
         except psycopg.Error as error:
             raise explain_error(error, self._location, is_connecting=is_connecting) from error
 
-    def _run(self, query: Callable[[psycopg.Connection[Any]], T]) -> T:
-        """Run a query in this thread's transaction, or by itself."""
+    def _run(self, query: Callable[[psycopg.Connection[Any]], T], pool: Pool | None = None) -> T:
+        """Run a query in this thread's transaction, or by itself on a connection of the pool."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
             with self.translate_errors():
                 return query(connection)
+        pool, began = pool or self._pool, time.monotonic()
+        try:
+            return self._ask_twice(query, pool)
+        finally:
+            self._local.waited = getattr(self._local, "waited", 0.0) + time.monotonic() - began
+
+    def _ask_twice(self, query: Callable[[psycopg.Connection[Any]], T], pool: Pool) -> T:
         for attempt in (1, 2):
-            with self._borrow() as connection:
+            with self._borrow(pool) as connection:
                 try:
                     return query(connection)
                 except psycopg.Error as error:
                     if attempt == 2 or not is_lost_connection(error):
                         raise explain_error(error, self._location) from error
                     connection.close()
-            self._pool.drop_idle()  # all of them broke with this one; a query is safe to ask again
+            pool.drop_idle()  # all of them broke with this one; a query is safe to ask again
         raise AssertionError
 
     @contextmanager
-    def _borrow(self) -> Iterator[psycopg.Connection[Any]]:
+    def _borrow(self, pool: Pool) -> Iterator[psycopg.Connection[Any]]:
         with self.translate_errors(is_connecting=True):
-            connection = self._pool.take()
+            connection = pool.take()
         try:
             yield connection
         finally:
-            self._pool.give_back(connection)
+            pool.give_back(connection)
 
     def _connect(self) -> psycopg.Connection[Any]:
         """Return a new connection, after a server that starts is ready."""
