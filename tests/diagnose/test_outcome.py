@@ -52,6 +52,30 @@ def test_a_job_of_which_some_ranks_finish_is_inconclusive(layout: Layout, tmp_pa
     assert [rank.state for rank in diagnosis.ranks] == ["ok", "unclear", "ok"]
 
 
+LOST = "ConnectionResetError: [Errno 104] Connection reset by peer"
+
+
+@pytest.mark.parametrize(
+    ("own", "lost", "root_ranks"),
+    [
+        ("KeyError: 'pixel_values'", LOST, (2,)),
+        ("KeyError: 'pixel_values'", "BrokenPipeError: [Errno 32] Broken pipe", (2,)),
+        ("KeyError: 'pixel_values'", "RuntimeError: redis://cache:6379: connection closed", (0, 1, 3)),
+        (LOST, LOST, (0, 1, 2, 3)),
+    ],
+)
+def test_a_rank_that_only_lost_its_peer_began_nothing(
+    own: str, lost: str, root_ranks: tuple[int, ...], tmp_path: Path
+) -> None:
+    """The failure of another rank explains it, unless the other end is a server, or all ranks say the same."""
+    job = JobBuilder(tmp_path, layout="perrank").steps(5)
+    for rank in range(4):
+        job.rank(rank).traceback(own if rank == 2 else lost)
+    root = triage.ingest(job.write()).root_cause
+    assert root is not None
+    assert root.ranks == root_ranks
+
+
 @layouts
 def test_one_rank_that_raises_is_found(layout: Layout, tmp_path: Path) -> None:
     """The rank that raised is the root, and the lost peers of the others follow from it."""

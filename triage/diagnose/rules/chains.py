@@ -31,6 +31,9 @@ _LOST_END = lazy_re(
     r"|\bEOF occurred\b|\bsoftware caused connection abort\b"
 )
 
+# The other end is a server, which no rank of the job is.
+_OF_SERVER = lazy_re(r"(?i)\b[a-z0-9]{2,8}://|\bhttps?\b|\burllib3?\b|\bbotocore\b|\b(?:sql|redis|kafka|grpc)\b")
+
 
 def catalog_edges(graph: CausalGraph) -> None:
     """The signatures say that one failure leads to another, on these ranks, within this time. No symptom leads to the
@@ -96,10 +99,12 @@ def shown_by_error(graph: CausalGraph) -> None:
 
 def consequences_follow(graph: CausalGraph) -> None:
     """A failed rank leaves symptoms everywhere: what can begin a failure explains them. The error that a rank printed
-    explains how it ended and why it is absent elsewhere, and a failure explains a later stop from outside.
+    explains how it ended, why it is absent elsewhere, and that others only say that their peer was gone; and a failure
+    explains a later stop from outside.
     """
     _explain_ends(graph)
     _explain_symptoms(graph)
+    _explain_lost_ends(graph)
     _explain_stops(graph)
 
 
@@ -128,6 +133,17 @@ def _explain_symptoms(graph: CausalGraph) -> None:
                 can_begin = cause.role in ("cause", "either") or is_outside
                 if can_begin and not (is_outside and effect.clearly_before(cause)):
                     graph.add_edge(cause, effect)
+
+
+def _explain_lost_ends(graph: CausalGraph) -> None:
+    for effect in graph.candidates:
+        if not _is_lost_end(effect) or any(_OF_SERVER.search(fact.text[:_LONGEST_REPORT]) for fact in effect.facts):
+            continue
+        for cause in graph.ordered:
+            can_begin = cause.role in ("cause", "either") and cause.indicates != "outside" and not _is_lost_end(cause)
+            is_of_others = bool(cause.observed_rank_set) and not cause.observed_rank_set & effect.observed_rank_set
+            if can_begin and is_of_others and effect.observed_rank_set and not effect.clearly_before(cause):
+                graph.add_edge(cause, effect, "it says only that its peer was gone")
 
 
 def _explain_stops(graph: CausalGraph) -> None:
