@@ -330,10 +330,10 @@ def test_a_container_whose_lines_state_one_rank_is_of_that_rank(tmp_path: Path) 
     """`trainer-3  | step 2 | rank 2` places what the container prints without a rank; its number places nothing."""
     steps = [f"trainer-{rank + 1}  | step {step} | {{}} {rank} | loss 1.9" for step in range(4) for rank in range(4)]
     crash = ["trainer-3  | Fatal Python error: Segmentation fault", "trainer-3  | ", "trainer-3 exited with code 139"]
-    for word, ranks in (("rank", (2,)), ("part", ())):
-        log = tmp_path / word / "compose.log"
+    for tag, ranks in (("rank", (2,)), ("part", ())):
+        log = tmp_path / tag / "compose.log"
         log.parent.mkdir()
-        log.write_text("".join(f"{line.format(word)}\n" for line in [*steps, *crash]))
+        log.write_text("".join(f"{line.format(tag)}\n" for line in [*steps, *crash]))
         root = triage.ingest(log.parent).root_cause
         assert root is not None
         assert (root.signature, root.ranks, root.hosts) == ("crash.segfault", ranks, ("trainer-3",))

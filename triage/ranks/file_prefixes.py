@@ -212,6 +212,16 @@ FILE_PREFIXES: tuple[FilePrefix, ...] = (
         checks.services,
     ),
     _file_prefix(
+        "foreman and honcho",
+        "writer",
+        "foreman 0.1",
+        "d",
+        _sample("03:07:45 trainer.{} | step 3"),
+        r"\d\d:\d\d:\d\d (?P<who>\w[\w.-]*) +\|(?: |$)",
+        "who",
+        checks.services,
+    ),
+    _file_prefix(
         _PDSH,
         "writer",
         "pdsh 2",

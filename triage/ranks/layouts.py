@@ -91,6 +91,13 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
     elif wrapper == "json-lines":
         unwrapped = "\n".join(read_message_fields(head + b"\n" + tail)).encode("utf-8", "replace")
         table = resolve_labels(detect_table(_sample(unwrapped, SAMPLED_LINES)), unwrapped)
+    elif wrapper == "csv":
+        from triage.ranks.csv_records import list_messages
+
+        messages = list_messages(head)
+        table = resolve_labels(
+            detect_table(messages[: 2 * SAMPLED_LINES]), "\n".join(messages).encode("utf-8", "replace")
+        )
     if wrapper:
         return Layout(table, wrapper)
     longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))

@@ -5,7 +5,7 @@ the timestamp on a line of its own. The scan reads the bytes as they are; only t
 
 Formats: Docker json-file `{"log":"…\\n","stream":…,"time":…}` (moby daemon/logger/jsonfilelog), journalctl -o json and
 -o export (systemd JOURNAL_EXPORT_FORMATS), CRI `<stamp> <stream> P|F <text>` (kubernetes cri-api), and CloudWatch's
-console export.
+console export. Tables of log lines are in csv_records.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from triage.ranks.timestamps import ISO, epoch_seconds
 Read = Callable[[int, int], bytes]
 Message = tuple[str, ParsedLine]
 """The text of a message (without its last newline), and what its record says."""
-WrapperKind = Literal["", "json", "json-lines", "export", "stamp-behind", "stamp-before", "cri"]
+WrapperKind = Literal["", "json", "json-lines", "export", "stamp-behind", "stamp-before", "cri", "csv"]
 
 # A piece of a cut line has at most 16 KiB (containerd, CRI-O and Docker).
 _PIECE = (1 << 14) + 256
@@ -64,6 +64,11 @@ _ESCAPED = lazy_re(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ISO = lazy_re(ISO)
 _STAMP_ONLY = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
+_TABLE = "CSV export"
+_TABLE_MESSAGES = frozenset(
+    ("line", "logmessage", "_raw", "jsonpayload.message", "log.message", "event.original", "content")
+).union(name.lower() for name in _MESSAGES)
+_DELIMITER = lazy_re(rb"[,;\t]")
 _FEWEST = 3
 _MOST_NESTED = 3
 _MESSAGE_FIELD = lazy_re(r'\s+"(?:message|textPayload|log)": *"')
@@ -140,6 +145,14 @@ LOG_WRAPPERS: tuple[LogWrapper, ...] = (
         "time",
     ),
     LogWrapper(
+        _TABLE,
+        "csv",
+        "RFC 4180: Kibana, Grafana, CloudWatch, Google and Azure",
+        "@timestamp,pod_name,rank,pid,message\n"
+        + "".join(f"2026-11-21T03:07:45.372Z,train-worker-0,3,412,step {n}\n" for n in (3, 4)),
+        "rank, host, pid, time, if it has such columns; messages of several lines",
+    ),
+    LogWrapper(
         "CRI lines in pieces",
         "cri",
         "CRI",
@@ -167,11 +180,22 @@ def detect_wrapper(lines: Sequence[str], table: Table, data: bytes) -> WrapperKi
     fields = len(_MESSAGE_LINE.findall(data)) if b'":' in data else 0
     if fields >= _FEWEST and fields * _MOST_FIELDS >= data.count(b"\n"):
         return "json-lines"
+    if _is_table(data[:_NEAR_BYTES].partition(b"\n")[0]):
+        return "csv"
     is_stamp = [bool(_STAMP_ONLY.match(line)) for line in lines if line.strip()]
     if sum(is_stamp) >= _FEWEST and sum(is_stamp) * 3 >= len(is_stamp) and not all(is_stamp):
         return "stamp-before" if is_stamp[0] else "stamp-behind"
     is_cri = any(" std" in line and CRI_PREFIX.match(line.encode("utf-8", "replace")) for line in lines)
     return "cri" if is_cri else ""
+
+
+def _is_table(header: bytes) -> bool:
+    names = [name.strip(b'\xef\xbb\xbf" \r').decode("utf-8", "replace") for name in _DELIMITER.split(header)]
+    if not any(name.lower() in _TABLE_MESSAGES for name in names):
+        return False
+    from triage.ranks import csv_records
+
+    return csv_records.parse_header(header) is not None
 
 
 def unwrap_line(
@@ -188,6 +212,8 @@ def unwrap_line(
         return _unwrap_json_field(raw, offset, len(data), year, read)
     if kind == "export":
         return _unwrap_export(raw, data, offset, read)
+    if kind == "csv":
+        return _unwrap_csv(raw, offset, year, read)
     if kind in ("stamp-behind", "stamp-before"):
         return _unwrap_stamped(raw, offset, len(data), year, read, is_behind=kind == "stamp-behind")
     return None
@@ -364,6 +390,18 @@ def _export_record(offset: int, length: int, read: Read) -> ParsedLine:
 
 def _export_number(value: bytes) -> int | None:
     return int(value) if value.isdigit() and len(value) < 18 else None
+
+
+def _unwrap_csv(raw: str, offset: int, year: int, read: Read) -> list[Message]:
+    """Unwrap a line of a table; a message may be an object of JSON itself."""
+    from triage.ranks import csv_records
+
+    line = csv_records.unwrap_csv(raw, offset, year, read)
+    if line is None:
+        return []
+    parsed = ParsedLine("", line.origin.host or "", False, (_TABLE,), line.origin)
+    inside = unwrap_json(dataclasses.replace(parsed, text=line.text), year) if "{" in line.text else None
+    return [(line.text, parsed)] if inside is None else inside
 
 
 def _unwrap_stamped(

@@ -28,7 +28,6 @@ def find_ranks_of_tasks(
     sources: Iterable[str],
     by_source: Mapping[str, Collection[int]],
     sizes: Collection[int],
-    *,
     has_local_ranks: bool = False,
 ) -> dict[str, int]:
     """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name.
@@ -81,7 +80,7 @@ def _list_numbered(sources: Iterable[str], by_source: Mapping[str, Collection[in
 
 
 def _take_processes(families: Iterable[Family]) -> Iterator[tuple[str, int]]:
-    """Yield the files of processes 0 to N and their numbers; a `worker` or a `gpu` may be a machine of several ranks."""
+    """Yield the files of processes 0 to N and their numbers; a `worker` or a `gpu` may be a machine of several."""
     for family in families:
         numbered = [(source, number) for number, members in family.items() for source in members]
         if set(family) == set(range(len(family))) and all(_names_process(*one) for one in numbered):

@@ -39,10 +39,10 @@ def out_of_memory_everywhere():
 def memory_fraction_full():
     torch.cuda.set_per_process_memory_fraction(0.01)
     train()
-    kept = []
+    tensors = []
     for number in range(5, 500):
         if RANK == ODD:
-            kept.append(torch.ones(64 << 20))
+            tensors.append(torch.ones(64 << 20))
         train(number, number)
 
 

@@ -108,13 +108,13 @@ class Recording:
 
 def processes_of(work: Path) -> dict[int, str]:
     """Return pid and RANK ("" for the agent) of every process that has OUT=work."""
-    found = {}
+    processes = {}
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
             variables = dict(pair.partition(b"=")[::2] for pair in path.read_bytes().split(b"\0"))
             if variables.get(b"OUT") == str(work).encode():
-                found[int(path.parent.name)] = variables.get(b"RANK", b"").decode()
-    return found
+                processes[int(path.parent.name)] = variables.get(b"RANK", b"").decode()
+    return processes
 
 
 def is_main(pid: int) -> bool:
