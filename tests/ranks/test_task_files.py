@@ -51,27 +51,3 @@ def test_numbers_that_are_no_ranks() -> None:
     assert find_ranks_of_tasks(["w0.log", "w1.log"], {"w1.log": {3}}, {2}) == {}
     assert find_ranks_of_tasks(["train.log.0", "train.log.1"], {}, {2}) == {}
     assert find_ranks_of_tasks(["n0-r0.log", "n0-r1.log", "n1-r0.log", "n1-r1.log"], {}, {4}) == {}
-
-
-@pytest.mark.parametrize(
-    ("names", "are_ranks"),
-    [
-        (("user_logs/std_log_process_00.txt", "user_logs/std_log_process_01.txt"), True),
-        (("process_0.log", "process_1.log", "process_2.log"), True),
-        (("trainer-0/out.log", "trainer-1/out.log"), True),
-        (("task0.err", "task1.err"), True),
-        (("worker_0.log", "worker_1.log"), False),
-        (("process_1.log", "process_2.log"), False),
-        (("preprocess_0.log", "preprocess_1.log"), False),
-        (("process_0.log",), False),
-    ],
-)
-def test_processes_without_a_gap_are_ranks_where_nothing_states_a_rank(
-    names: tuple[str, ...], *, are_ranks: bool
-) -> None:
-    """A word for a process stands before the numbers 0 to N; a world, a rank or a local rank of any line says more."""
-    expected = {name: number for number, name in enumerate(names)} if are_ranks else {}
-    assert find_ranks_of_tasks(names, {}, set()) == expected
-    assert find_ranks_of_tasks(names, {}, {8}) == {}
-    assert find_ranks_of_tasks(names, {}, set(), has_local_ranks=True) == {}
-    assert find_ranks_of_tasks(names, {"x": {5}}, set()) == {}

@@ -134,6 +134,12 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         r"(?<![a-zA-Z])(?i:(?<!local_)(?<!local-)(?<!lora_)(?<!lora-)(?<!low_)(?<!low-)(?:global[_-])?rank[_.-]?)"
         r"(?P<rank>\d{1,18})(?![\d.]*x)",
     ),
+    _file_naming(
+        "process in the name",
+        "Azure Machine Learning",
+        ("user_logs/std_log_process_02.txt",),
+        r"(?:^|/)std_log_process_(?P<rank>\d{1,6})(?=\.txt)",
+    ),
     # `gpu0.log` and `worker_0.log` may be anything: only folders and typical machine names are hosts.
     _file_naming(
         "folder of a host",

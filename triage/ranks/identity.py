@@ -202,8 +202,7 @@ class JobMap:
 
     def _resolve_tasks(self) -> None:
         """Take the number in `slurm-123_4.out` as a rank where it is one."""
-        has_local = bool(self._local_ranks)
-        for source, task in find_ranks_of_tasks(self.sources, self.by_source, self.sizes, has_local).items():
+        for source, task in find_ranks_of_tasks(self.sources, self.by_source, self.sizes).items():
             self.ranks.add(task)
             if self.sources[source].rank is None:
                 self.sources[source] = replace(self.sources[source], rank=task)

@@ -2,8 +2,7 @@
 
 A number may also be that of an array job, a pod, a run or a rotated file. It is a rank where there is a file for each
 rank of the stated world, or where the lines of several of the files name the rank that their own name has, and no line
-of another names another. Where nothing in the job states a rank or a world, `process_0.log` and those that follow it
-without a gap are the ranks. All files of one job number of Slurm count together, so that those of stderr, which tasks
+of another names another. All files of one job number of Slurm count together, so that those of stderr, which tasks
 without errors leave out, take part; others are named alike but for one number and the stream.
 """
 
@@ -18,28 +17,21 @@ from triage.ranks.sole_ranks import name_process
 
 _FEWEST = 2
 _NUMBER = lazy_re(r"(?<!\d)\d{1,6}(?!\d)")
-_OF_PROCESS = lazy_re(r"(?i)(?:^|[/._-])(?:process|proc|task|trainer)[_.-]?(?P<number>\d{1,6})(?!\d)")
 _ROTATED = lazy_re(r"\.(?:log|txt|out|err)\.\d{1,3}$")
 Family = Mapping[int, Collection[str]]
 """The files of each number."""
 
 
 def find_ranks_of_tasks(
-    sources: Iterable[str],
-    by_source: Mapping[str, Collection[int]],
-    sizes: Collection[int],
-    has_local_ranks: bool = False,
+    sources: Iterable[str], by_source: Mapping[str, Collection[int]], sizes: Collection[int]
 ) -> dict[str, int]:
-    """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name.
-
-    `has_local_ranks`: lines or names state local ranks.
-    """
+    """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name."""
     names = list(sources)
-    families = list(_list_numbered(names, by_source))
-    taken = list(_take_ranks(families, by_source, sizes))
-    if not (sizes or has_local_ranks or any(by_source.values())):
-        taken += _take_processes(families)
-    numbered = {source: number for source, number in taken if not by_source.get(source)}  # else its lines say more
+    numbered = {
+        source: number
+        for source, number in _take_ranks(_list_numbered(names, by_source), by_source, sizes)
+        if not by_source.get(source)  # else its lines say more
+    }
     ranks = numbered | dict(_take_ranks(_list_tasks(names), by_source, sizes))
     return {name: ranks[name] for name in names if name in ranks}
 
@@ -77,18 +69,6 @@ def _list_numbered(sources: Iterable[str], by_source: Mapping[str, Collection[in
             set(by_source.get(name, ())) <= {number} for number, names in family.items() for name in names
         ):
             yield family
-
-
-def _take_processes(families: Iterable[Family]) -> Iterator[tuple[str, int]]:
-    """Yield the files of processes 0 to N and their numbers; a `worker` or a `gpu` may be a machine of several."""
-    for family in families:
-        numbered = [(source, number) for number, members in family.items() for source in members]
-        if set(family) == set(range(len(family))) and all(_names_process(*one) for one in numbered):
-            yield from numbered
-
-
-def _names_process(source: str, number: int) -> bool:
-    return number in {int(match["number"]) for match in _OF_PROCESS.finditer(source)}
 
 
 def _agree_with_lines(family: Family, by_source: Mapping[str, Collection[int]]) -> bool:
