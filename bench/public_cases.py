@@ -5,7 +5,8 @@
 The texts are not in the repository: DIRECTORY/KEY.txt holds the text of one address, KEY being the first 16 digits of
 the SHA-256 of the address. Each row of the table has the address, what an expert with only this text accepts as right,
 and what is still honest; both were written before the text was diagnosed. Half of the cases, by a digit of that hash,
-are set aside: nobody who writes rules looks at their texts, and only their numbers are printed.
+are set aside: nobody who writes rules looks at their texts, and only their numbers are printed. A case without its text
+keeps its last answer; the numbers of those that were diagnosed now are printed too.
 """
 
 from __future__ import annotations
@@ -146,8 +147,10 @@ def main(arguments: Sequence[str]) -> None:
             print(f"{case.result}: {case.key} {case.category}: {case.answer} {case.confidence}, not {case.accepted}")
     for name, flag in (("others", False), ("set aside", True)):
         half = [case for case in scored if case.is_set_aside == flag]
-        counts = zip(RESULTS, count_results(half), strict=True)
-        print(f"{name}: {len(half)} cases:", ", ".join(f"{result} {count}" for result, count in counts))
+        again = [case for case in half if (Path(arguments[0]) / f"{case.key}.txt").exists()]
+        for part, label in ((half, name), (again, f"{name}, diagnosed now")):
+            counts = zip(RESULTS, count_results(part), strict=True)
+            print(f"{label}: {len(part)} cases:", ", ".join(f"{result} {count}" for result, count in counts))
 
 
 if __name__ == "__main__":

@@ -134,8 +134,12 @@ def test_deepspeed_wrote_an_overflow_under_its_first_name_too(name: str) -> None
         ("# disk quota exceeded\nset -e\n", "# disk quota exceeded"),
         ("# disk quota exceeded\n", "# disk quota exceeded"),
         ("\n# disk quota exceeded\n\n", "# disk quota exceeded"),
+        ("# OSError: disk quota exceeded\nset -e\n", "OSError: disk quota exceeded"),
+        ("# OSError: disk quota exceeded\n", "# OSError: disk quota exceeded"),
+        ("# Note: disk quota exceeded\nset -e\n", "# Note: disk quota exceeded"),
+        ("\n# OSError: disk quota exceeded\nset -e\n", "# OSError: disk quota exceeded"),
     ],
 )
 def test_a_heading_is_the_title_of_a_post(log: str, text: str) -> None:
-    """What begins a text behind `# `, before an empty line, is its title in Markdown; others are comments."""
+    """A first line behind `# ` is a title before an empty line, or with an exception before any; others are not."""
     assert extract_text(log)[0].text == text

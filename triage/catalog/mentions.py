@@ -29,6 +29,14 @@ def is_mention(evidence: DistinctEvidence) -> bool:
     if evidence.kind != "message":
         return False
     line = evidence.bytes[:_LONGEST].split(b"\n", 1)[0].lstrip()
-    if _SOURCE.match(line) is not None or _PASSED.match(line) is not None:
-        return True
-    return evidence.component == "app" and _MENTION.search(line) is not None
+    return _is_quotation(line) or (evidence.component == "app" and _MENTION.search(line) is not None)
+
+
+def mentions_failure(line: str) -> bool:
+    """Whether a line of any program only mentions a failure. A heading of Markdown, `# RuntimeError: …`, states it."""
+    data = line[:_LONGEST].lstrip(" #").encode("utf-8", "replace")
+    return _is_quotation(data) or _MENTION.search(data) is not None
+
+
+def _is_quotation(line: bytes) -> bool:
+    return _SOURCE.match(line) is not None or _PASSED.match(line) is not None

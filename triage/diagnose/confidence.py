@@ -13,6 +13,7 @@ from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.graph import root_tier
 from triage.diagnose.phrases import join_names
+from triage.diagnose.rereading import READ_AS
 from triage.diagnose.survival import why_harmless, why_uncertain
 from triage.model import Evidence, ExitDetail, InferenceDetail
 
@@ -21,7 +22,8 @@ LEAST, MOST = 0.1, 0.95
 # squeezed up to the second.
 SINGLE, SINGLE_MOST = 0.7, 0.79
 UNCERTAIN = 0.45
-"""The most for a failure whose lines all say that the program goes on, or may not concern the job."""
+"""The most for a failure whose lines all say that the program goes on, or may not concern the job, or were read again
+in other words."""
 OTHER_STORY = 0.6
 """The most for an inference that names another possible explanation, and beside a cause that may have come first."""
 GUESS = 0.5
@@ -88,6 +90,10 @@ def rate_confidence(
         share = min(share, OTHER_STORY if root.is_measured or is_from_dump else GUESS)
     if is_contradicted or any(_may_come_first(root, other) for other in others):
         share = min(share, OTHER_STORY)
+    readings = [fact.fields.get(READ_AS, "") for fact in root.facts]
+    if readings and all(readings):
+        root.why.append(f"Not certain: no line says this as it stands; read as {readings[0]!r}")
+        share = min(share, UNCERTAIN)
     return round(max(LEAST, min(MOST, share)), 2)
 
 

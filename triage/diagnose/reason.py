@@ -1,8 +1,8 @@
 """From facts to the diagnosis: match, infer across ranks, choose the root cause, and say why.
 
 The stages in order: attribute facts to ranks and attempts, and drop what did not end the job; then for each attempt
-match the catalog, infer from all ranks together, match again with the inferences, weigh, choose. The last attempt
-that has a root cause decides.
+match the catalog, read unknown lines again where it knows no cause, infer from all ranks together, match again with the
+inferences, weigh, choose. The last attempt that has a root cause decides.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from triage.base.lazy_dataclass import dataclass
-from triage.catalog.match import Match, Matcher
+from triage.catalog.match import Match, Matcher, MatchSession
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import attempts, attribution, causes, rules
 from triage.diagnose.candidates import Candidate, known_candidates, unknown_candidates
@@ -25,6 +25,7 @@ from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
 from triage.diagnose.references import is_reference
 from triage.diagnose.remarks import add_remarks
+from triage.diagnose.rereading import reread
 from triage.diagnose.time_order import Clocks, tie_clocks
 from triage.diagnose.unknown import group_unknown
 from triage.evidence.inference import BLOCKED
@@ -82,6 +83,19 @@ class _JobContext:
     signatures: Mapping[str, Signature]
     handled: tuple[Evidence, ...]
     without: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _MatchedFacts:
+    """The facts of an attempt, `endings` last, with the signatures that they match and the failures that none knows."""
+
+    session: MatchSession
+    matches: dict[str, Match]
+    stated: list[Evidence]
+    endings: list[Evidence]
+    facts: list[Evidence]
+    known: list[Candidate]
+    groups: dict[str, list[Evidence]]
 
 
 def diagnose(
@@ -168,12 +182,13 @@ def _by_attempt(facts: Iterable[Evidence]) -> list[tuple[int, list[Evidence]]]:
 
 def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResult:
     """Match, infer, weigh and choose among the facts of one attempt."""
-    stated, endings = split_endings(facts)  # endings stay last
-    session = job.matcher.start_session()
-    matches = session.add(read_exceptions(stated, endings))
-    facts = [*stated, *endings]
-    known = known_candidates(job.signatures, matches, facts, job.without)
-    groups = group_unknown(facts, *_explained(job, matches, facts))
+    matched = _match(job, facts)
+    if matched.groups and not any(one.role in ("cause", "either") for one in matched.known):
+        unknown = (fact for group in matched.groups.values() for fact in group)
+        if readings := reread(unknown, job.matcher.evaluate, job.signatures):
+            matched = _match(job, [readings.get(id(fact), fact) for fact in matched.facts])
+    session, matches, known, groups = matched.session, matched.matches, matched.known, matched.groups
+    stated, endings, facts = matched.stated, matched.endings, matched.facts
     context = _make_context(job, facts, matches, known)
     handed_in = [fact for fact in facts if fact.kind == "inference"]
     has_cause = _states_cause(known, groups.values())
@@ -214,6 +229,17 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
         fired_rules,
         session.list_timeouts(),
     )
+
+
+def _match(job: _JobContext, facts: Iterable[Evidence]) -> _MatchedFacts:
+    """Match the catalog, and group what no signature knows."""
+    stated, endings = split_endings(facts)
+    session = job.matcher.start_session()
+    matches = session.add(read_exceptions(stated, endings))
+    ordered = [*stated, *endings]
+    known = known_candidates(job.signatures, matches, ordered, job.without)
+    groups = group_unknown(ordered, *_explained(job, matches, ordered))
+    return _MatchedFacts(session, matches, stated, endings, ordered, known, groups)
 
 
 def _rate(root: Candidate, rivals: Sequence[Candidate], graph: CausalGraph, inferred: rules.InferenceResult) -> float:

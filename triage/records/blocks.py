@@ -444,7 +444,7 @@ def _is_title(text: Text, first: Line) -> bool:
     if not first.raw.startswith("# "):
         return False
     behind = next((line for line in text.lines_from(first.end, REACH) if line.offset > first.offset), None)
-    return behind is not None and not behind.raw.strip()
+    return behind is not None and (not behind.raw.strip() or headerless.names_exception(first.raw[2:]))
 
 
 def _line_before(text: Text, first: Line) -> tuple[Line | None, bool]:

@@ -62,7 +62,12 @@ def find_headerless_tracebacks(text: Text) -> Iterator[list[Line]]:
 
 def is_exception_line(line: Line) -> bool:
     """Is it the exception line of a traceback?"""
-    return _EXCEPTION.match(line.parsed.text) is not None
+    return names_exception(line.parsed.text)
+
+
+def names_exception(text: str) -> bool:
+    """Does a text begin with the name of an exception that ends in `Error`, `Exception` or the like?"""
+    return _EXCEPTION.match(text) is not None
 
 
 def _is_code(text: str, last: Line) -> bool:

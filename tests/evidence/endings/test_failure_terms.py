@@ -32,6 +32,9 @@ from triage.evidence.endings.failure_terms import find_failure_term
         "sitter[81]: rank 3: project p9 has exceeded its scratch quota: 85 MiB of 42 MiB",
         "generation 4 was superseded by generation 5",
         "no free slot for rank 3",
+        "the trainer ends with KeyError: 'step'",
+        "训练这一步报KeyError: 'step'",
+        "[Multi-node training] my_pkg.core.ShapeException: 3 rows",
     ],
 )
 def test_terms_count(line: str) -> None:
@@ -44,6 +47,11 @@ def test_terms_count(line: str) -> None:
     [
         "0 errors",
         "errors: 0",
+        "handled KeyError: 'step'",
+        "ignored: KeyError: 'step'",
+        "no KeyError: all keys are there",
+        "KeyError in 3 files",
+        "path/KeyError: 3",
         "errors 0",
         "no errors",
         "error_rate=0.1",

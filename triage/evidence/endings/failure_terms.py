@@ -39,6 +39,8 @@ _ENGLISH = (
 )
 _OTHERS = "|".join(TERMS_BY_LANGUAGE.values())
 _TERM = lazy_re(rf"(?i)(?<![\w./=@-])(?P<term>{_ENGLISH}|{_OTHERS})(?![\w=]|-\w|\.\w|\(\))|(?P<cjk>{CJK_TERMS})")
+# `training stops with KeyError: 'step'`, also behind characters of languages that are written without blanks.
+_RAISED = lazy_re(r"(?<![A-Za-z0-9_./=@-])(?P<term>(?:\w{1,60}\.){0,4}[A-Z][a-z]\w{0,60}?(?:Error|Exception)): \S")
 _NEGATION = lazy_re(
     r"(?i)(?:(?:(?<!rank )(?<!node )(?<!gpu )(?<!task )(?<!worker )(?<!process )(?<!device )\b0\b(?=[ =])|"
     r"\b(?:no|not|zero|without|never|non|none|nor|ohne|keine?|sans|sin|any|if|unless|when|before|until|"
@@ -128,9 +130,9 @@ def _list_sentences(text: str) -> list[str]:
 
 
 def _find_term(text: str) -> str:
-    for match in _TERM.finditer(text):
+    for match in (*_TERM.finditer(text), *_RAISED.finditer(text)):
         before, behind = text[max(0, match.start() - 40) : match.start()], text[match.end() : match.end() + 40]
-        if match["cjk"]:
+        if match.groupdict().get("cjk"):
             if not (_CJK_NONE_BEFORE.search(before) or _CJK_NONE_BEHIND.match(behind)):
                 return match["cjk"]
         elif not (
