@@ -120,3 +120,38 @@ def test_other_last_lines_are_not_matched() -> None:
     other = replace(other, detail=EndingDetail("fatal level", "any", "strong", 900, alone=True))
     assert split_endings([other]) == ([], [other])
     assert read_exceptions([replace(fact("FATAL: gone", 3), offset=900)], [other])[0].kind == "message"
+
+
+def test_what_a_launcher_stopped_later_had_its_own_end() -> None:
+    """A process that stated its failure, and was killed afterwards; stopped before, what it wrote is no cause."""
+    end = replace(ending("FATAL: gone", 3, "strong"), end=2000)
+    for offset, chosen in ((950, [end]), (850, [])):
+        facts = [fact("Killing subprocess 412", 3, offset=offset), end]
+        assert select_endings(facts, MatchedFacts(frozenset({0}), stops=frozenset({0})), []) == chosen
+    assert select_endings(facts, MatchedFacts(frozenset({0})), []) == []
+
+
+def test_reports_of_a_failed_run_do_not_hide_a_weak_ending() -> None:
+    """A controller repeats that a worker died; the worker's own line says why."""
+    died = raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0)
+    facts = [died, fact("Trial task failed for trial a7", None), ending("ERROR: budget is spent", 0, "weak")]
+    matched = MatchedFacts(frozenset({0, 1}), bare_signals=frozenset({1}))
+    assert select_endings(facts, matched, []) == [facts[2]]
+    assert select_endings(facts, MatchedFacts(frozenset({0, 1}), frozenset({1})), []) == []
+
+
+def test_an_assertion_of_a_process_manager_gives_way_to_any_program() -> None:
+    """It fails when a process is gone; alone it is all there is."""
+    manager = ending("[proxy:0:0@n5] HYD_pmcd_pmip_control_cmd_cb: assert (!closed) failed", None, "strong")
+    weak = ending("ERROR: host was drained", 3, "weak", offset=100)
+    assert select_endings([manager, weak], MatchedFacts(), []) == [weak]
+    assert select_endings([manager], MatchedFacts(), []) == [manager]
+
+
+def test_a_failed_condition_says_more_than_its_signal() -> None:
+    """The line is known as an abort; the condition is not."""
+    line = "job: pager.cc:61: void Evict(): Assertion `pins == 0' failed."
+    for form, chosen in (("failed assertion", True), ("fatal level", False)):
+        facts = [fact(line, None, offset=900), ending(line, None, "strong", form)]
+        matched = MatchedFacts(frozenset({0}), frozenset({0}), frozenset({0}))
+        assert select_endings(facts, matched, []) == (facts[1:] if chosen else [])

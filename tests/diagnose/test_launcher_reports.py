@@ -43,7 +43,8 @@ def test_a_report_is_not_the_exception_of_the_only_rank_that_ended_with_a_code(t
     [
         (exited(3, 1), True),
         (fact("worker 3 exited unexpectedly with code 1", 3), True),
-        (raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0), False),
+        (raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0), True),
+        (raised("dask.KilledWorker: Attempted to run task 7 on 3 workers", 0), False),
         (raised("RuntimeError: Connection closed by peer", 0), False),
         (fact("ChildFailedError in the docs", 0), False),
     ],

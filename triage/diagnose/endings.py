@@ -14,20 +14,21 @@ from operator import attrgetter
 
 from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.graph import is_status_ending
-from triage.diagnose.launcher_reports import is_end_report
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
 from triage.model import EndingDetail, Evidence, StackDetail
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
     """What signatures match, by the indices of facts: all but noise; causes; bare signals of a process; ranks that lost
-    a peer; noise.
+    a peer; processes that a launcher stopped; noise.
     """
 
     known: frozenset[int] = frozenset()
     causing: frozenset[int] = frozenset()
     bare_signals: frozenset[int] = frozenset()
     lost_peers: frozenset[int] = frozenset()
+    stops: frozenset[int] = frozenset()
     noise: frozenset[int] = frozenset()
 
 
@@ -36,26 +37,41 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     endings = [fact for fact in facts if is_stated_ending(fact)]
     if not endings:
         return []
-    silent = {index for index in matched.known - matched.causing if is_end_report(facts[index])}
+    silent = {
+        index
+        for index in matched.known - matched.causing
+        if index in matched.bare_signals or is_end_report(facts[index])
+    }
     telling = [facts[index] for index in matched.known - matched.bare_signals - silent]
     causing = [facts[index] for index in matched.causing - matched.bare_signals]
     messages = [fact for fact in failures if fact.kind != "exit"]
     lines = {(facts[index].source, facts[index].offset) for index in matched.known | matched.noise}
-    endings = [one for one in endings if (one.source, one.offset) not in lines]
-    coverage = _Coverage([*telling, *messages], [facts[index] for index in matched.lost_peers])
+    signals = {(facts[index].source, facts[index].offset) for index in matched.bare_signals}
+    endings = [one for one in endings if _place(one) not in lines or (_has_condition(one) and _place(one) in signals)]
+    stops = [facts[index] for index in matched.stops]
+    coverage = _Coverage([*telling, *messages], [facts[index] for index in matched.lost_peers], stops)
     strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
     strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
-    if strong:
-        return strong
+    if own := [one for one in strong if not is_launcher_report(one)]:
+        return own
     if messages or [facts[index] for index in matched.causing]:
-        return []
-    coverage = _Coverage([facts[index] for index in matched.known - silent])
+        return strong
+    coverage = _Coverage([facts[index] for index in matched.known - silent], stops=stops)
     stacks = _Places(fact for fact in facts if isinstance(fact.detail, StackDetail))  # below `Timeout (0:05:00)!`
     weak = [one for one in endings if not _is_strong(one) and not coverage.covers(one)]
     weak = [one for one in weak if not any(stacks.list_among(one))]
     stating = [one for one in weak if not is_status_ending(one)]
     exits = [fact for fact in failures if fact.kind == "exit"]
-    return stating or ([] if exits else weak)
+    return stating or strong or ([] if exits else weak)
+
+
+def _place(fact: Evidence) -> tuple[str, int]:
+    return fact.source, fact.offset
+
+
+def _has_condition(ending: Evidence) -> bool:
+    """Whether the line says which condition failed: more than the signal that a signature knows it by."""
+    return isinstance(ending.detail, EndingDetail) and ending.detail.form == "failed assertion"
 
 
 def split_endings(facts: Iterable[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
@@ -125,19 +141,33 @@ class _Places:
 class _Coverage:
     """Facts beside which an ending is no failure of its own: one of the same rank, or among the same last lines.
 
-    Not the `victims` of another rank, or of none, that stand behind the ending: they lost the process that ended.
+    Not the `victims` of another rank, or of none, that stand behind the ending: they lost the process that ended. Nor
+    `stops` behind it: a launcher stops what is left.
     """
 
-    def __init__(self, facts: Collection[Evidence], victims: Iterable[Evidence] = ()) -> None:
-        self._ranks = {fact.origin.rank for fact in facts if fact.kind != "exit"} - {None}
+    def __init__(
+        self, facts: Collection[Evidence], victims: Iterable[Evidence] = (), stops: Collection[Evidence] = ()
+    ) -> None:
+        self._stops = [(fact.source, fact.offset, fact.origin.rank) for fact in stops]
+        later = {id(fact) for fact in stops}
+        self._ranks = {fact.origin.rank for fact in facts if fact.kind != "exit" and id(fact) not in later} - {None}
         self._places = _Places(facts)
-        self._victims = {id(fact) for fact in victims}
+        self._later = later.union(map(id, victims))
 
     def covers(self, ending: Evidence) -> bool:
         """Whether the facts explain an ending."""
         rank = ending.origin.rank
-        return rank in self._ranks or any(
+        if rank in self._ranks or (rank is not None and self._was_stopped(ending)):
+            return True
+        return any(
             (rank is None or fact.origin.rank in (rank, None))
-            and not (id(fact) in self._victims and ending.offset < fact.offset)
+            and not (id(fact) in self._later and ending.offset < fact.offset)
             for fact in self._places.list_among(ending)
+        )
+
+    def _was_stopped(self, ending: Evidence) -> bool:
+        """Whether a launcher stopped the rank, unless the ending stands before that in the same source."""
+        return any(
+            rank == ending.origin.rank and not (source == ending.source and ending.offset < offset)
+            for source, offset, rank in self._stops
         )

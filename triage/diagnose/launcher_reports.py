@@ -24,6 +24,10 @@ _REPORT = masked_re(
 _MANAGER = lazy_re(
     r"^\W{0,4}\[?(?:proxy:\d{1,7}:\d{1,7}|mpiexec)@[^\]\s]{1,80}\]|^\W{0,4}(?:PMIU?|HYDU?|PRTE|ORTE)_\w{1,60} ?\("
 )
+# Exceptions that a driver raises when the process of a worker is gone, whatever ended it.
+_DEATH = lazy_re(
+    r"(?:\w{1,80}\.){0,8}(?:Actor|Worker|Raylet|Node)\w{0,40}(?:Died|Crashed|Killed|Lost)\w{0,20}\b|ray\.\S*RayActorError\b"
+)
 _LONGEST_REPORT = 1000
 # The table of torchelastic.
 _TABLE = "ChildFailedError"
@@ -43,6 +47,8 @@ def is_end_report(fact: Evidence) -> bool:
     """Whether a fact is a report of a launcher or a scheduler on the end of a process, of a known rank or none."""
     if fact.component == "torchelastic" and _TABLE in fact.text:
         return True
+    if fact.kind == "exception":
+        return _DEATH.match(fact.text) is not None
     if fact.kind == "message":
         return _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
     return fact.kind in ("exit", "scheduler")

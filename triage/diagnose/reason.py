@@ -316,7 +316,7 @@ def _explained(
 ) -> tuple[MatchedFacts, set[int | None]]:
     """Return which facts signatures match, and the ranks with a known cause."""
     known, causing, others = set[int](), set[int](), set[int]()
-    signals, victims, noise = set[int](), set[int](), set[int]()
+    signals, victims, stops, noise = set[int](), set[int](), set[int](), set[int]()
     for name, match in matches.items():
         signature = job.signatures[name]
         if signature.role == "noise":
@@ -326,11 +326,13 @@ def _explained(
         causing.update(match.indices if signature.role in ("cause", "either") else ())
         (signals if signature.indicates == "ending" else others).update(match.indices)
         victims.update(match.indices if signature.indicates == "peer-lost" else ())
+        stops.update(match.indices if signature.indicates == "stopped-by-launcher" else ())
     matched = MatchedFacts(
         frozenset(known),
         frozenset(causing),
         frozenset(signals - others),
         frozenset(victims - causing),
+        frozenset(stops - causing),
         frozenset(noise),
     )
     return matched, {facts[index].origin.rank for index in causing}

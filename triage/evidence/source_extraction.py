@@ -12,6 +12,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, learn_job, provoked, ras
 from triage.evidence.endings.extraction import find_endings
+from triage.evidence.endings.stated_exits import find_stated_exits
 from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.evidence.extracted import ExtractedSource, Read, SourceContext
 from triage.model import EndingDetail, Evidence, Source
@@ -91,7 +92,8 @@ def _find_endings(text: Text, source: Source, scan: ScanResult, read: Read, earl
     """Look for endings at the end of a source that processes wrote."""
     if is_process_snapshot(source.name, scan.head or scan.tail):
         return _Endings()
-    facts, quoting = find_endings(text, scan, read, [activity.offset for activity in earlier])
+    offsets = [activity.offset for activity in earlier] + find_stated_exits(scan)
+    facts, quoting = find_endings(text, scan, read, offsets)
     return _Endings(tuple(facts), tuple((line.offset, line.end, (HEADER,), 0) for line in quoting))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, strategies as st
 
 from triage.evidence.endings.last_lines import MOST_USUAL_BEHIND, find_last_lines
@@ -44,6 +45,28 @@ def test_writers_are_told_apart() -> None:
     assert last_texts(text.replace("[rank0]: step 45", "[rank1]: lease lost\n[rank0]: step 45")) == [
         "[rank1]: lease lost"
     ]
+
+
+@pytest.mark.parametrize("before", ["", "2026-12-07T05:18:12+0545 node5 train[412]: "])
+def test_numbers_in_brackets_are_writers_where_most_lines_have_one(before: str) -> None:
+    """Rank 1 died, the others went on, as Hydra prepends ranks; also behind the prefix of a journal."""
+    steps = [(rank, f"step {n} loss 1.0") for n in range(50) for rank in (0, 1) if rank == 0 or n < 40]
+    steps.insert(85, (1, "lease lost"))
+    assert last_texts("".join(f"{before}[{rank}] {text}\n" for rank, text in steps)) == [f"{before}[1] lease lost"]
+
+
+def test_lines_with_only_a_timestamp_are_no_usual_output() -> None:
+    """They stand behind each record of an export, the last one too."""
+    stamped = [f"{line}\n2026-12-04T20:24:{n % 60:02}.5Z\n" for n, line in enumerate(STEPS.split("\n")[:50])]
+    assert last_texts("".join(stamped) + "FATAL: gone\n2026-12-04T20:25:01.5Z\n") == ["FATAL: gone"]
+
+
+def test_what_each_rank_writes_before_it_stops_is_not_usual() -> None:
+    """Several ranks of one file report the same failure and stop; many more would be the usual output."""
+    failed = "".join(
+        f"[agent/drain] rank={rank} ERROR: host was drained\n[agent/drain] rank={rank} stopping\n" for rank in (0, 1, 2)
+    )
+    assert last_texts(STEPS + failed) == failed.splitlines()
 
 
 def test_the_shape_of_a_record_is_its_keys_its_level_and_its_message() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.evidence.endings.shapes import is_stack
+from triage.evidence.endings.shapes import has_text, is_stack
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,9 @@ from triage.evidence.endings.shapes import is_stack
         b"note: run with `RUST_BACKTRACE=1`",
         b"note: Some details are omitted",
         b"\x1b[31m    loss.backward()\x1b[0m",
+        b"[agent/drain] 2026-09-05T07:39:42Z rank=2 stopping",
+        b"agentd[81]: rank 3: exiting with code 81",
+        b"rank 3: giving up now.",
     ],
 )
 def test_lines_of_stacks(line: bytes) -> None:
@@ -44,8 +47,24 @@ def test_lines_of_stacks(line: bytes) -> None:
         b"note: the learning rate is 0.1",
         b"node7: step 3",
         b"2026-11-20 10:00:00 INFO -------- epoch 3",
+        b"stopping criterion is 0.1",
+        b"exiting with code 0 is normal here",
     ],
 )
 def test_other_lines(line: bytes) -> None:
     """A line that only shares a term with such a form is usual output."""
     assert not is_stack(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"2026-12-04T20:24:24.506Z", True),
+        (b"  2026-12-04 20:24:24,506 ", True),
+        (b"2026-12-04T20:24:24.506Z step 3", False),
+        (b"2026-12-04", False),
+    ],
+)
+def test_a_timestamp_alone_is_no_text(line: bytes, expected: bool) -> None:
+    """Some collectors export the time of each record on a line of its own."""
+    assert has_text(line) is not expected

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.evidence.endings import last_lines
 from triage.evidence.endings.choice import choose_line, text_of
 from triage.evidence.endings.last_lines import LastLines, PhysicalLine
@@ -19,6 +20,7 @@ Read = Callable[[int, int], bytes]
 _MOST_WRITERS = 4096
 # A kernel goes on when a job ends: its last lines are no ends of the job. Seconds in brackets may be a program's, too.
 _KERNEL_LAYERS = frozenset(("dmesg -T", "kernel in syslog", "kernel in a journal with ISO stamps"))
+_KERNEL_FILE = lazy_re(r"(?:^|/)(?:(?:dmesg|kern(?:el)?)(?:[-_.][^/]*)?|(?:kernel|dmesg)/[^/]*)$")
 _LONGEST_RECORD = 4000
 
 
@@ -32,7 +34,8 @@ def find_endings(
     tail_offset = scan.size - len(scan.tail)
     head = scan.head[: max(0, tail_offset)]
     groups = last_lines.find_last_lines(head, scan.tail, tail_offset)[:_MOST_WRITERS]
-    groups += last_lines.find_earlier_last_lines(head, read, earlier)
+    shown = {line.offset for group in groups for line in group.lines}
+    groups += last_lines.find_earlier_last_lines(head, read, [offset for offset in earlier if offset not in shown])
     middle = last_lines.sample_shapes(read, scan.size, tail_offset) if groups and tail_offset > 0 else None
     facts, quoting = [], []
     for group in groups:
@@ -54,7 +57,9 @@ def _make_ending(text: Text, group: LastLines) -> Evidence | None:
     lines, levels = without_tables(lines, levels)
     if not lines:
         return None
-    is_of_kernel = all(not _KERNEL_LAYERS.isdisjoint(line.parsed.layers) for line in lines)
+    is_of_kernel = _KERNEL_FILE.search(text.name) is not None or all(
+        not _KERNEL_LAYERS.isdisjoint(line.parsed.layers) for line in lines
+    )
     chosen = choose_line(lines, levels, strong_only=is_of_kernel or group.usual_behind > 0)
     if chosen is None:
         return None

@@ -30,12 +30,14 @@ _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
 _LONGEST_HINT, _PREFIX_BYTES = 2000, 200
 _WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
 _WHOLE, _NOTHING = slice(0, 1 << 62), slice(0, 0)
-_NUMBER = lazy_re(rb"\s*\d+: ")
+_NUMBER = lazy_re(rb"\s*\d+: |\[\d+\] ")
 _STREAM = lazy_re(rb"<std(?:out|err|diag)>")
 _PREFIX = lazy_re(
-    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] )?)?(?P<writer>\[[Rr]ank ?\d+\]:?|"
+    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w.-]{1,40}\[\d{1,8}\]: )?)?"
+    rb"(?P<writer>\[[Rr]ank ?\d+\]:?|"
     rb"\[[^\]\s]{1,40}\](?:\[[^\]\s]{1,40}\])?(?:<std\w+>)?:|\[pod/[^\]]{1,120}\]|"
-    rb"\([\w.:<>]{1,60}(?: \w+=\S+)? pid=\d+[^)]{0,60}\)(?:\x1b\[\d*m)?| {0,5}\d{1,6}: |[\w.-]{1,60} +\| )? ?"
+    rb"\([\w.:<>]{1,60}(?: \w+=\S+)? pid=\d+[^)]{0,60}\)(?:\x1b\[\d*m)?| {0,5}\d{1,6}: |"
+    rb"\[\d{1,6}\] |[\w.-]{1,60} +\| )? ?"
 )
 _JSON_WRITER = lazy_re(rb'"(?:global_|_)?[rR]ank"\s*:\s*"?(\d{1,7})')
 # A field of JSON with a field a line: of most only the message is a log line.

@@ -22,6 +22,8 @@ _MASKED = lazy_re(
     rb"(?:[#=\xe2\x96\x88\xe2\x96\x8f>. -]){4,}"
 )
 _LETTER = lazy_re(rb"[0-9A-Za-z\x80-\xff]")
+# Some collectors export the time of each record on a line of its own.
+_STAMP = lazy_re(rb"\s*\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\s*")
 _BLANKS = lazy_re(rb"\s+")
 _JSON_PAIR = lazy_re(rb'"([^"\\]{1,40})"\s*:\s*("(?:[^"\\]|\\.){0,120}|-?\d+)?')
 _JSON_FIELD = lazy_re(rb'[ \t]+"([^"\\]{1,40})": ?("(?:[^"\\]|\\.){0,400})')
@@ -52,9 +54,14 @@ _STACK_START = lazy_re(
 _STACK_PART = lazy_re(
     rb"0x[0-9a-f]|most recent call|\bSending process \d+ closing signal SIG|\bKilling subprocess \d"
     rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
+    rb"|\b(?:stopping|exiting(?: with (?:exit )?(?:code|status) \d+)?|giving up|shutting down|aborting|quitting)"
+    rb"(?: now)?\W{0,3}$"
 )
 # Each form of a part holds one of these. Most lines hold none.
-_STACK_HINTS = (b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: ")
+_STACK_HINTS = (
+    *(b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: "),
+    *(b"stopping", b"exiting", b"giving up", b"shutting", b"aborting", b"quitting"),
+)
 FEWEST = 3
 _FEWEST_PROGRESS = 2
 
@@ -78,13 +85,15 @@ def _shape_of_pair(key: bytes, value: bytes) -> bytes:
 
 
 def has_text(line: bytes) -> bool:
-    """Whether the line holds a letter or a digit of any script."""
-    return _LETTER.search(line, 0, _LONGEST) is not None
+    """Whether the line holds a letter or a digit of any script, and is not only a timestamp."""
+    return _LETTER.search(line, 0, _LONGEST) is not None and _STAMP.fullmatch(line) is None
 
 
 @ask_masked
 def is_stack(line: bytes) -> bool:
-    """Whether the line may belong to a stack or a rule between blocks, which repeat at an end too."""
+    """Whether the line may belong to a stack or a rule between blocks, or says that its writer ends: these repeat at
+    an end too.
+    """
     line = _without_colours(line[:_LONGEST])
     if _STACK_START.match(line) is not None:
         return True
