@@ -12,6 +12,10 @@ from pathlib import Path
 from triage.model.evidence import Evidence, Origin
 
 FILE = Path(__file__).with_name("neighbours.toml")
+RELEASES = FILE.with_name("releases.toml")
+"""Sentences of two releases, written before the rules for them were; none is set aside."""
+ONE_FUNCTION = FILE.with_name("one_function.toml")
+"""Causes in one sentence each, in similar words."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,9 @@ class Sentence:
 
 
 @cache
-def sentences() -> tuple[Sentence, ...]:
+def sentences(path: Path = FILE) -> tuple[Sentence, ...]:
     """Return all sentences, in the order of the file."""
-    return tuple(_read(tomllib.loads(FILE.read_text(encoding="utf-8"))["function"]))
+    return tuple(_read(tomllib.loads(path.read_text(encoding="utf-8"))["function"]))
 
 
 def _read(functions: list[dict[str, object]]) -> Iterator[Sentence]:

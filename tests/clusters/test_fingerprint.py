@@ -210,6 +210,30 @@ def test_last_lines_behind_a_status_are_no_headline() -> None:
     assert extract_headline(fact(text), load_rules()).text == "sys.exit(main())"
 
 
+def test_a_wrapper_among_other_last_lines_is_not_unwrapped() -> None:
+    """The first of the last lines is the failure; an error of another rank that is quoted behind it is not."""
+    text = "[agent/drain] rank=0 ERROR: host was drained\nDistBackendError: NCCL error in: a.cpp:1, remote error"
+    ending = dataclasses.replace(fact(text), kind="ending")
+    assert extract_headline(ending, load_rules()).text == "host was drained"
+    assert extract_headline(fact(text), load_rules()).component == "NCCL"
+
+
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("[agent/drain] rank=0 ERROR: host was drained", ("drain",)),
+        ("agentd[81]: rank 3: volume is not attached", ("agentd",)),
+        ("[2026-09-05] host was drained", ()),
+        ("host was drained by agentd[81]: ticket 7", ()),
+    ],
+)
+def test_the_program_of_a_last_line_is_its_place(text: str, places: tuple[str, ...]) -> None:
+    """Programs name themselves, or their part, before the line; other facts have no program."""
+    ending = dataclasses.replace(fact(text), kind="ending")
+    assert fingerprint(ending).places == places
+    assert fingerprint(fact(text)).places == ()
+
+
 @given(st.text(max_size=300), st.text(max_size=30))
 def test_any_text_has_a_fingerprint(text: str, name: str) -> None:
     """No text is refused, and the same text has the same fingerprint in another rank of another job."""

@@ -63,15 +63,15 @@ def test_another_noun_function_or_class_is_another_cause(second: str, function: 
 
 
 def test_half_of_the_words_is_enough_and_less_is_not() -> None:
-    """Two of four words join, two of five do not. Words that only report, as `need`, do not count."""
-    first = "plan.Refused: need alpha beta"
+    """Two of four words join, two of five do not. Words that only report, as `want`, do not count."""
+    first = "plan.Refused: want alpha beta"
     assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta expected"))[1] == "reworded"
     assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta golf expected"))[1] == "new"
 
 
 def test_in_another_function_of_the_file_three_quarters_must_agree() -> None:
     """A function that a release renames keeps the cluster if most words stay."""
-    first, joined = "plan.Refused: need alpha beta gamma", "plan.Refused: alpha beta gamma delta expected"
+    first, joined = "plan.Refused: want alpha beta gamma", "plan.Refused: alpha beta gamma delta expected"
     assert ways(raised(first), raised(joined, "verify"))[1] == "reworded"
     assert ways(raised(first), raised(joined, "verify", "/job/x.py"))[1] == "new"
     assert ways(raised(first), raised("plan.Refused: alpha beta gamma delta golf expected", "verify"))[1] == "new"
@@ -134,7 +134,7 @@ def test_more_words_with_fewer_values_or_a_denial_are_another_cause(first: str, 
 
 def test_where_the_place_is_a_word_of_only_one_more_must_agree() -> None:
     """For a short message of a library the place is one more word, and who called the longer one may be chance."""
-    first, call = "plan.Refused: need alpha beta", "self.plan.fit()"
+    first, call = "plan.Refused: want alpha beta", "self.plan.fit()"
     assert (
         ways(raised(first, code=call), raised("plan.Refused: alpha beta gamma just expected", code=call))[1]
         == "reworded"
@@ -146,7 +146,7 @@ def test_where_the_place_is_a_word_of_only_one_more_must_agree() -> None:
 
 def test_errors_of_a_component_and_sentences_without_a_class_need_more() -> None:
     """Where NCCL reports an error is chance; and two shared words are too few where no class is shared."""
-    first, second = "RuntimeError: need alpha beta", "RuntimeError: alpha beta gamma expected"
+    first, second = "RuntimeError: want alpha beta", "RuntimeError: alpha beta gamma expected"
     assert ways(raised(first), raised(second))[1] == "new"
     facts = raised(f"{first} gamma"), raised(f"{second} delta")
     assert ways(*facts)[1] == "reworded"
@@ -176,3 +176,45 @@ def test_a_condition_with_a_message_is_the_condition(second: str, how: str) -> N
     crash = {"crash_point": "p-1", "crash_kind": "check"}
     one, other = (printed("F check", {**crash, "message": text}) for text in ("head_ != tail_", second))
     assert ways(one, other)[1] == how
+
+
+def test_all_places_of_a_sentence_count() -> None:
+    """A release moves a sentence to another file, and words it anew there: one cluster, in any order."""
+    old, moved = raised("plan.Refused: want alpha beta"), raised("plan.Refused: want alpha beta", file="/job/x.py")
+    new = raised("plan.Refused: alpha beta gamma delta expected", file="/job/x.py")
+    assert ways(old, moved, new) == ["new", "exact", "reworded"]
+    assert ways(old, new, moved) == ["new", "new", "exact"]
+    clusters = Clusters()
+    first, second, third = (clusters.assign(fingerprint(one)) for one in (old, new, moved))
+    assert third.joins == (second.cluster,)
+    assert clusters.resolve(second.cluster) == first.cluster
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        ("flag alpha of beta is not set", "flag alpha of beta is set", "new"),
+        ("flag alpha of beta was not given", "flag alpha of beta must be given", "reworded"),
+        ("alpha beta is not known", "unknown alpha beta", "nested"),
+        ("alpha beta is unknown", "alpha beta is required", "new"),
+        ("alpha 7 of beta is missing", "alpha 7 of beta has no gamma", "new"),
+        ("alpha of beta exited before it was ready", "alpha of beta was not ready when it exited", "reworded"),
+        ("alpha of beta was freed before use", "alpha of beta was not freed", "new"),
+        ("no alphas are left in the beta gamma", "the alphas of beta gamma are used up", "reworded"),
+        ("alpha of beta gamma is over delta", "alpha of beta gamma is under delta", "new"),
+    ],
+)
+def test_what_is_wrong_with_a_thing_must_be_the_same(first: str, second: str, how: str) -> None:
+    """Common words say it in several forms; what is missing, unknown and required are three causes."""
+    assert ways(raised(f"plan.Refused: {first}"), raised(f"plan.Refused: {second}"))[1] == how
+
+
+def test_lines_of_one_part_of_a_program_may_be_worded_anew() -> None:
+    """A program that names itself is the place of its lines; another part of it says another thing."""
+
+    def line(text: str) -> Evidence:
+        return Evidence("ending", "any", text, Origin(), "x.log", 0)
+
+    first = line("[agent/drain] rank=0 ERROR: alpha beta gamma delta lima")
+    assert ways(first, line("[agent-ng/drain] rank=3 ERROR: delta wants alpha, gamma beta"))[1] == "reworded"
+    assert ways(first, line("[agent/boot] rank=3 ERROR: delta wants alpha, gamma beta"))[1] == "new"

@@ -12,8 +12,9 @@ import pytest
 
 from tests.clusters.corpus import failures
 from tests.store.conftest import Place
-from tests.store.factories import NOW, make_job, unknown_diagnosis
+from tests.store.factories import NOW, make_fact, make_job, unknown_diagnosis
 from triage.clusters import Clusters, fingerprint
+from triage.clusters.assign import MOST_PLACES
 from triage.model.diagnosis import Diagnosis, Finding, Stats
 from triage.store import Store, cluster_links
 
@@ -52,6 +53,44 @@ def test_a_failure_links_two_clusters(two: tuple[Store, str, str]) -> None:
     assert len(store.clusters.get(one).keys) + len(store.clusters.get(other).keys) == 3
     add(store, "both again", BOTH + " indeed")
     assert store.clusters.get(other).id == other
+
+
+def add_raised(store: Store, name: str, text: str, file: str) -> str:
+    """Store an exception that `check` in this file raised; return its cluster."""
+    diagnosis = unknown_diagnosis(name, text, f"u-{crc32(name.encode()):08x}")
+    fields = {
+        "type": "Refused",
+        "function": "check",
+        "file": file,
+        "message": text.partition(": ")[2],
+        "code": "raise Refused(",
+    }
+    fact = dataclasses.replace(make_fact(text), kind="exception", component="Python", fields=fields)
+    assert diagnosis.root_cause is not None
+    root = dataclasses.replace(diagnosis.root_cause, evidence=(fact,))
+    added = store.incidents.add(dataclasses.replace(diagnosis, root_cause=root, unknown=(root,)))
+    assert added.diagnosis.root_cause is not None
+    return added.diagnosis.root_cause.cluster or ""
+
+
+def test_a_new_place_of_a_known_sentence_links_what_is_said_there(store: Store) -> None:
+    """A release moved the function; there the sentence is worded anew. Each place is stored once."""
+    first = add_raised(store, "a", "plan.Refused: want alpha beta", "/job/plan.py")
+    other = add_raised(store, "b", "plan.Refused: alpha beta gamma delta expected", "/job/moved.py")
+    assert first != other
+    for name in ("c", "d"):
+        assert add_raised(store, name, "plan.Refused: want alpha beta", "/job/moved.py") == first
+    assert store.clusters.get(other).id == first
+    (row,) = store.connections.read("SELECT trail FROM cluster_key WHERE headline LIKE '%want alpha%'")
+    assert cluster_links.read_places(row["trail"]) == ("raised at plan.py:check", "raised at moved.py:check")
+
+
+def test_so_many_places_of_a_key_are_stored(store: Store) -> None:
+    """A sentence that any code raises would fill the store."""
+    for number in range(MOST_PLACES + 2):
+        add_raised(store, f"n{number}", "plan.Refused: want alpha beta", f"/job/f{number}.py")
+    (row,) = store.connections.read("SELECT trail FROM cluster_key")
+    assert len(cluster_links.read_places(row["trail"])) == MOST_PLACES
 
 
 def test_rejected_pairs_are_not_linked(two: tuple[Store, str, str]) -> None:

@@ -26,6 +26,8 @@ _LEAST_OVERLAP = 0.6
 _MANY_SHARED, _LEAST_OVERLAP_OF_MANY = 4, 0.35
 # More words than these are a clause of their own, in which `after` or `not` says nothing of the rest.
 _CLAUSE = 3
+MOST_PLACES = 16
+"""So many places of a key are remembered: few functions raise one sentence."""
 
 
 class Clusters:
@@ -63,7 +65,8 @@ class Clusters:
         known = self._by_key.get(fingerprint.key)
         if known is not None:
             why = (f"same headline as before: {fingerprint.headline}",)
-            return Assignment(self.resolve(known.cluster), "exact", why, runner_up=self._nearest.get(fingerprint.key))
+            joins = self._join_at_new_places(known, frozenset(fingerprint.places))
+            return Assignment(self.resolve(known.cluster), "exact", why, joins, self._nearest.get(fingerprint.key))
         new = KnownKey.of(self._mint(fingerprint.key), fingerprint)
         if not fingerprint.anchored:
             self._add(new)
@@ -87,11 +90,25 @@ class Clusters:
         cluster = self.resolve(best.cluster)
         joins = self._joined(cluster, sorted({self.resolve(entry.cluster) for entry in alike} - {cluster}))
         nearest = self._nearest[new.key] = self._near(new, (cluster, *joins))
-        for other in joins:
-            self._redirects[other] = cluster
-            self._members[cluster] |= self._members.pop(other)
+        self._redirect(joins, cluster)
         self._add(replace(new, cluster=cluster))
         return Assignment(cluster, how, (_why_same(new, best, how),), joins, nearest)
+
+    def _join_at_new_places(self, known: KnownKey, places: frozenset[str]) -> tuple[str, ...]:
+        """Remember places of a known key, and return the clusters that say the same there in other words."""
+        if places <= known.places or len(known.places) >= MOST_PLACES:
+            return ()
+        entry = self._by_key[known.key] = replace(known, places=known.places | places)
+        cluster = self.resolve(known.cluster)
+        others = {self.resolve(one.cluster) for one in self._reworded(entry) if one.key != entry.key}
+        joins = self._joined(cluster, sorted(others - {cluster}))
+        self._redirect(joins, cluster)
+        return joins
+
+    def _redirect(self, others: Iterable[str], cluster: str) -> None:
+        for other in others:
+            self._redirects[other] = cluster
+            self._members[cluster] |= self._members.pop(other)
 
     def _joined(self, cluster: str, others: Sequence[str]) -> tuple[str, ...]:
         """Return those of the others that are the same as `cluster` now, without any that people keep apart."""
@@ -202,7 +219,7 @@ def _choose(new: KnownKey, nested: Sequence[KnownKey], reworded: Sequence[KnownK
 def _why_same(new: KnownKey, known: KnownKey, how: str) -> str:
     own_terms = (("it also has", new.terms - known.terms), ("it lacks", known.terms - new.terms))
     differences = [f"{phrase}: {', '.join(sorted(terms))}" for phrase, terms in own_terms if terms]
-    place = f", in other words for the same of {new.place}" if how == "reworded" and new.place else ""
+    place = f", in other words for the same of {min(new.places)}" if how == "reworded" and new.places else ""
     return f"merged automatically with key {known.key}{place}; {'; '.join(differences) or 'the words are the same'}"
 
 

@@ -6,10 +6,10 @@ import re
 
 from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import JVM, extract_headline
-from triage.clusters.place import find_place, raised_at
+from triage.clusters.place import find_place, printed_by, raised_at
 from triage.clusters.rules import Rules, load_rules
 from triage.model import Evidence, Fingerprint
-from triage.model.diagnosis import RAISED_AT
+from triage.model.diagnosis import PRINTED_BY, RAISED_AT
 
 _TERM = lazy_re(r"@\S+|<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 # `layers` and `layer`, `model's` and `model`: not `loss`, `axis` or `status`.
@@ -49,6 +49,7 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
         *(f"uses the code {code}" for code in codes),
         *((f"uses the {place.label} {place.text}",) if place.text else ()),
         *((f"{RAISED_AT}{where}",) if (where := raised_at(fact)) else ()),
+        *((f"{PRINTED_BY}{program}",) if (program := printed_by(fact)) else ()),
     ]
     if not anchored:
         trail.append("no line says what happened")
@@ -112,8 +113,9 @@ def mask_variables(text: str, by: Rules) -> str:
     def replace(match: re.Match[str]) -> str:
         return by.replacements[match.lastgroup or ""] or match[0]
 
-    for pattern, sentence in by.wordings:
-        text = pattern.sub(sentence, text)
+    for pattern, sentence, needed in by.wordings:
+        if needed in text:
+            text = pattern.sub(sentence, text)
     return _SPACE.sub(" ", by.masks.sub(replace, text)).strip()
 
 

@@ -36,11 +36,14 @@ class Headline:
 def extract_headline(fact: Evidence, rules: Rules) -> Headline:
     """Return the headline of one fact."""
     text = _ANSI.sub("", fact.text[:_MOST_TEXT]).strip()
+    is_ending = fact.kind == "ending"
     component = _ANY if fact.kind in _OF_PROGRAMS or fact.component == JVM else fact.component
     trail: list[str] = []
     for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:
             match = rule.pattern.search(text) if rule.needs in text else None
+            if match and is_ending and not trail and "\n" in text[: match.start()]:
+                match = None
             inner = _read_inner(match, rule.group) if match else ""
             if inner and inner != text:
                 text = inner
@@ -49,7 +52,7 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
                 break
         else:
             break
-    line = _first_line(text, rules, trail, is_ending=fact.kind == "ending")
+    line = _first_line(text, rules, trail, is_ending=is_ending)
     return Headline(_TYPE.sub("", line)[:_MOST_HEADLINE], component, tuple(trail))
 
 

@@ -16,7 +16,7 @@ CRASH_GUARD = "crash|"
 @dataclass(frozen=True, slots=True)
 class KnownKey:
     """A key of a cluster, with the words of its headline, and of these the words of the message without the class of
-    the exception; without an anchor it has none. `place` is `file:function` of the user's frame.
+    the exception; without an anchor it has none. `places` are those that raised or printed it.
     """
 
     cluster: str
@@ -25,14 +25,20 @@ class KnownKey:
     terms: frozenset[str]
     message: frozenset[str]
     headline: str = ""
-    place: str = ""
+    places: frozenset[str] = frozenset()
 
     @staticmethod
     def of(cluster: str, fingerprint: Fingerprint) -> KnownKey:
         """Return the key that a fingerprint gives a cluster."""
         terms, message = _split_words(fingerprint.headline) if fingerprint.anchored else (frozenset(), frozenset())
         return KnownKey(
-            cluster, fingerprint.key, fingerprint.guard, terms, message, fingerprint.headline, fingerprint.place
+            cluster,
+            fingerprint.key,
+            fingerprint.guard,
+            terms,
+            message,
+            fingerprint.headline,
+            frozenset(fingerprint.places),
         )
 
     @property

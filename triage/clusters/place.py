@@ -23,6 +23,10 @@ _STATEMENT = lazy_re(
     r"raise (?:\w{1,80}\.){0,8}(?P<type>\w{1,80})\("
     r"(?P<values>[\w.]{1,80}(?:, ?[\w.]{1,80}){1,8}),?\)(?: from \w{1,80})?$"
 )
+# `[agent/drain] …` and `agentd[82]: …`: which part of which program wrote the line.
+_PROGRAM = lazy_re(
+    r"\[(?:[\w.-]{1,60}/)*(?P<part>[A-Za-z][\w.-]{1,60})\] \S|(?P<program>[a-z][\w.-]{1,60})\[\d{1,8}\]: \S"
+)
 _NAME_PART = lazy_re(r"[^\W_]+")
 # What a service answers for reasons of its own: it is down or busy, whoever asks.
 _SERVICE_STATE = lazy_re(r"http(?:-class)?=(?:5\d\d|408|429)$")
@@ -56,6 +60,12 @@ def raised_at(fact: Evidence) -> str:
     if not fields.get("type") or not fields.get("function"):
         return ""
     return f"{fields.get('file', '').rpartition('/')[2]}:{fields['function']}"
+
+
+def printed_by(fact: Evidence) -> str:
+    """Return the part of a program, or the program, that printed the first of its last lines, "" if it names none."""
+    match = _PROGRAM.match(fact.text) if fact.kind == "ending" else None
+    return (match["part"] or match["program"]) if match else ""
 
 
 def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: int, rules: Rules) -> Place:

@@ -15,10 +15,13 @@ from collections.abc import Sequence, Set
 from triage.base.lazy_re import lazy_re
 from triage.clusters.known_key import CRASH_GUARD, KnownKey
 from triage.clusters.sentence import (
+    ABSENCE,
     CLASS_NAME,
     Sentence,
+    alike_states,
     comparing_stems,
     framing_stems,
+    implied_stems,
     opposites,
     read_sentence,
     relations,
@@ -28,6 +31,7 @@ from triage.clusters.sentence import (
 _ANY_COMPONENT = "any|"
 _LEAST_SHARED, _LEAST_WITHOUT_CLASS = 2, 3
 _SAME_FUNCTION, _PLACE_OF_ONE, _SAME_FILE = 0.5, 0.6, 0.75
+_SAME_IN_OTHER_FORM = 0.6
 _SAME_ORDER = 0.7
 _LEAST_QUOTED = 3
 _SAME_BEGINNING, _SHARE_OF_BEGINNING = 4, 0.6
@@ -50,6 +54,8 @@ def are_contrary(new: KnownKey, known: KnownKey) -> bool:
         return False
     short, long = sorted((new, known), key=lambda key: len(key.terms))
     one, other = read_sentence(short.headline), read_sentence(long.headline)
+    if one.states & other.states and not other.objects <= set(one.stems):
+        return True
     return not (other.denied - one.denied).isdisjoint(one.stems) or one.values > other.values
 
 
@@ -70,18 +76,27 @@ def _is_condition_of(new: KnownKey, known: KnownKey) -> bool:
 def _says_the_same(new: KnownKey, known: KnownKey) -> bool:
     if not new.guard.startswith(_ANY_COMPONENT):  # where NCCL or CUDA reports an error is chance
         return False
-    if not new.place or new.place.split(":")[0] != known.place.split(":")[0]:
-        return False
-    is_one_function = new.place == known.place
-    is_word = [f"@{key.place}" in key.headline for key in (new, known)]  # for messages of few words, the place is one
+    return any(
+        here.split(":")[0] == there.split(":")[0] and _says_the_same_at(new, here, known, there)
+        for here in sorted(new.places)
+        for there in sorted(known.places)
+    )
+
+
+def _says_the_same_at(new: KnownKey, here: str, known: KnownKey, there: str) -> bool:
+    """Whether two keys say the same, one at a place and the other at a place of the same file."""
+    is_one_function = here == there
+    is_word = [f"@{place}" in key.headline for key, place in ((new, here), (known, there))]
     if any(is_word) and not is_one_function:
         return False
     least = _SAME_FILE if not is_one_function else _SAME_FUNCTION if is_word[0] == is_word[1] else _PLACE_OF_ONE
     # Which of the two came first must not matter.
     one, other = map(read_sentence, sorted((new.headline, known.headline)))
-    if one.type != other.type or _say_something_else(one, other):
+    if one.type != other.type:
         return False
-    return _share_enough(one, other, least)
+    if one.is_negative or other.is_negative:
+        least = max(least, _SAME_IN_OTHER_FORM)
+    return _share_enough(one, other, least) and not _say_something_else(one, other)
 
 
 def _say_something_else(one: Sentence, other: Sentence) -> bool:
@@ -94,9 +109,45 @@ def _say_something_else(one: Sentence, other: Sentence) -> bool:
         or _are_opposite(mine, theirs)
         or _deny_other_things(one, other)
         or _is_template(one, other)
+        or _affirms(one, other)
         or (one.is_negative != other.is_negative and not _is_counterpart(one, other))
-        or bool(_own_words(one, mine, theirs) and _own_words(other, theirs, mine))
+        or _have_other_states(one, other)
+        or bool(_own_statement(one, other, mine, theirs) and _own_statement(other, one, theirs, mine))
     )
+
+
+def _affirms(one: Sentence, other: Sentence) -> bool:
+    """Whether one says of a thing what the other denies: it is set, it is not set."""
+    return not _have_alike_states(one, other) and any(
+        not (a.denied - b.denied - b.refused - b.pending).isdisjoint(b.stems) and not (b.is_norm or b.is_negative)
+        for a, b in ((one, other), (other, one))
+    )
+
+
+def _have_other_states(one: Sentence, other: Sentence) -> bool:
+    """Whether both say in common words what is wrong, and not the same: one is missing, the other unknown."""
+    if not (one.states and other.states):
+        return False
+    return not _have_alike_states(one, other) or any(
+        not a.objects <= set(b.stems) for a, b in ((one, other), (other, one))
+    )
+
+
+def _have_alike_states(one: Sentence, other: Sentence) -> bool:
+    return not one.states.isdisjoint(other.states) or any(
+        not group.isdisjoint(one.states) and not group.isdisjoint(other.states) for group in alike_states()
+    )
+
+
+def _own_statement(one: Sentence, other: Sentence, mine: Set[str], theirs: Set[str]) -> Set[str]:
+    """Return what only the first of two sentences says: its own words, and what is wrong with a thing."""
+    own = _own_words(one, mine, theirs)
+    return own if _have_alike_states(one, other) else own | (one.states - implied_stems())
+
+
+def _telling(sentence: Sentence) -> Set[str]:
+    """Return what a sentence denies, without words that only report."""
+    return sentence.denied - framing_stems()
 
 
 def _are_opposite(mine: Set[str], theirs: Set[str]) -> bool:
@@ -126,11 +177,11 @@ def _deny_other_things(one: Sentence, other: Sentence) -> bool:
     if (
         one.is_negative
         and other.is_negative
-        and not (one.denied <= set(other.stems) and other.denied <= set(one.stems))
+        and not (_telling(one) <= set(other.stems) and _telling(other) <= set(one.stems))
     ):
         return True
     return any(
-        not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
+        not b.is_negative and not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
         for a, b in ((one, other), (other, one))
     )
 
@@ -143,6 +194,8 @@ def _own_words(sentence: Sentence, mine: Set[str], theirs: Set[str]) -> set[str]
 
 def _begin_alike(one: str, other: str) -> bool:
     """Whether two stems are forms of one word, as `froz` and `frozen`."""
+    if one[:_SAME_BEGINNING] != other[:_SAME_BEGINNING]:
+        return False
     pairs = enumerate(zip(one, other, strict=False))
     beginning = next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
     return beginning >= _SAME_BEGINNING and beginning >= _SHARE_OF_BEGINNING * max(len(one), len(other))
@@ -165,11 +218,19 @@ def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
 
 
 def _is_counterpart(one: Sentence, other: Sentence) -> bool:
-    """Whether one says that something is not so, and the other that it cannot or should be so."""
-    return any(
-        bool(b.denied) and (b.denied <= a.refused or (a.is_norm and b.denied <= set(a.stems)))
-        for a, b in ((one, other), (other, one))
-    )
+    """Whether one says that something is not so, and the other the same by `cannot`, `before`, `unknown`, or that it
+    should be so.
+    """
+    return any(b.is_negative and _says_negatively(a, b) for a, b in ((one, other), (other, one)))
+
+
+def _says_negatively(one: Sentence, negative: Sentence) -> bool:
+    """Whether a sentence without a denial says what the `negative` one says."""
+    denied = _telling(negative)
+    if one.denied or not denied:
+        return _have_alike_states(one, negative) or bool(one.denied and denied)
+    is_of_any = bool(one.refused) and ABSENCE in negative.states and one.refused <= set(negative.stems)
+    return is_of_any or denied <= one.refused | one.pending or (one.is_norm and denied <= set(one.stems))
 
 
 def _is_template(one: Sentence, other: Sentence) -> bool:
@@ -177,9 +238,19 @@ def _is_template(one: Sentence, other: Sentence) -> bool:
     forms = {stem: form for stem in other.stems for form in one.stems if _begin_alike(stem, form)}
     matcher = difflib.SequenceMatcher(None, one.stems, [forms.get(stem, stem) for stem in other.stems], autojunk=False)
     changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]
-    return bool(changes) and (
-        all(_is_even(change) for change in changes)
-        or (matcher.ratio() >= _SAME_ORDER and any(change[0] == "replace" for change in changes))
+    replaced = [
+        change for change in changes if change[0] == "replace" and not _is_moved(one.stems, other.stems, change)
+    ]
+    return bool(replaced) and (all(_is_even(change) for change in changes) or matcher.ratio() >= _SAME_ORDER)
+
+
+def _is_moved(one: Sequence[str], other: Sequence[str], change: tuple[str, int, int, int, int]) -> bool:
+    """Whether words only stand elsewhere in one sentence, and in the other no more than `after` stands there."""
+    _, start, end, first, last = change
+    sides = ((set(one[start:end]), set(other)), (set(other[first:last]), set(one)))
+    return any(
+        here <= elsewhere and there <= comparing_stems() | framing_stems()
+        for (here, elsewhere), (there, _) in (sides, sides[::-1])
     )
 
 

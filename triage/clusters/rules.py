@@ -42,7 +42,7 @@ class Rules:
     unwraps: tuple[Rule, ...]
     footers: tuple[Rule, ...]
     codes: tuple[Rule, ...]
-    wordings: tuple[tuple[re.Pattern[str], str], ...]
+    wordings: tuple[tuple[re.Pattern[str], str, str], ...]
     masks: re.Pattern[str]
     replacements: Mapping[str, str]
     placed_types: frozenset[str]
@@ -53,8 +53,13 @@ class Rules:
     idle: frozenset[str]
     empty: frozenset[str]
     turning: frozenset[str]
+    casual: frozenset[str]
     framing: frozenset[str]
     synonyms: tuple[tuple[str, ...], ...]
+    states: tuple[tuple[str, ...], ...]
+    implied: frozenset[str]
+    plain_states: frozenset[str]
+    denials: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     relations: tuple[tuple[str, str], ...]
     opposites: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
     phrases: re.Pattern[str]
@@ -95,7 +100,8 @@ def read_rules(path: Path) -> Rules:
         footers=tuple(kinds["footer"]),
         codes=tuple(kinds["code"]),
         wordings=tuple(
-            (_rule(path, text, entry).pattern, str(entry["replacement"])) for entry in data.get("wording", ())
+            (_rule(path, text, entry).pattern, str(entry["replacement"]), str(entry.get("needs", "")))
+            for entry in data.get("wording", ())
         ),
         masks=re.compile(
             "|".join(f"(?P<m{number}>{entry['pattern']})" for number, entry in enumerate(masks)), re.IGNORECASE
@@ -109,8 +115,13 @@ def read_rules(path: Path) -> Rules:
         idle=frozenset(data.get("words", {}).get("idle", ())),
         empty=frozenset(data.get("words", {}).get("empty", ())),
         turning=frozenset(data.get("words", {}).get("turning", ())),
+        casual=frozenset(data.get("words", {}).get("casual", ())),
         framing=frozenset(data.get("words", {}).get("framing", ())),
         synonyms=tuple(map(tuple, data.get("words", {}).get("synonyms", ()))),
+        states=tuple(map(tuple, data.get("words", {}).get("states", ()))),
+        implied=frozenset(data.get("words", {}).get("implied", ())),
+        plain_states=frozenset(data.get("words", {}).get("plain_states", ())),
+        denials=tuple((tuple(one), tuple(other)) for one, other in data.get("words", {}).get("denials", ())),
         relations=tuple((one, other) for one, other in data.get("words", {}).get("relations", ())),
         opposites=tuple((tuple(one), tuple(other)) for one, other in data.get("words", {}).get("opposites", ())),
         phrases=_any_of(meanings),

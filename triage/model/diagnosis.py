@@ -201,6 +201,8 @@ class Explanation:
 
 RAISED_AT = "raised at "
 """What the step of a trail begins with that names the place of an exception."""
+PRINTED_BY = "printed by "
+"""What the step of a trail begins with that names the program of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,9 +221,16 @@ class Fingerprint:
     anchored: bool = True
 
     @property
-    def place(self) -> str:
-        """`file:function` of the user's frame that raised it, "" without one: a step of the trail, which is stored."""
-        return next((step.removeprefix(RAISED_AT) for step in self.trail if step.startswith(RAISED_AT)), "")
+    def places(self) -> tuple[str, ...]:
+        """`file:function` of the user's frames that raised it, or the programs that printed it: steps of the trail,
+        which is stored.
+        """
+        return tuple(
+            step.removeprefix(start)
+            for step in self.trail
+            for start in (RAISED_AT, PRINTED_BY)
+            if step.startswith(start)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from triage.clusters.assign import MOST_PLACES
 from triage.evidence.redact import redact
-from triage.model.diagnosis import RAISED_AT, Fingerprint
+from triage.model.diagnosis import PRINTED_BY, RAISED_AT, Fingerprint
 from triage.store import audit, codec
 from triage.store.interface import Row, Transaction
 
@@ -61,12 +62,30 @@ def read_actor(why: str) -> str:
     return next((why.removeprefix(start).partition(";")[0] for start in (MERGED, MOVED) if why.startswith(start)), "")
 
 
-def read_place(trail: str) -> tuple[str, ...]:
-    """Return the step of a stored trail that names the place of an exception. A guard may have thousands of trails, so
-    the others are not decoded.
+def read_places(trail: str) -> tuple[str, ...]:
+    """Return the steps of a stored trail that name the places of an exception, or the programs of a line. A guard may
+    have thousands of trails, so the others are not decoded.
     """
-    start = trail.find(f'"{RAISED_AT}')
-    return () if start < 0 else (json.JSONDecoder().raw_decode(trail, start)[0],)
+    steps, decoder = list[str](), json.JSONDecoder()
+    for start in (f'"{RAISED_AT}', f'"{PRINTED_BY}'):
+        at = trail.find(start)
+        while at >= 0:
+            step, at = decoder.raw_decode(trail, at)
+            steps.append(step)
+            at = trail.find(start, at)
+    return tuple(steps)
+
+
+def list_new_places(trail: str, print_: Fingerprint) -> list[str]:
+    """Return the steps of a fingerprint with places that the stored trail of its key has not, up to `MOST_PLACES`."""
+    known = read_places(trail)
+    new = [step for step in read_places(codec.json_list(print_.trail)) if step not in known] if print_.places else []
+    return new if len(known) < MOST_PLACES else []
+
+
+def add_steps(db: Transaction, key: str, trail: str, steps: Sequence[str]) -> None:
+    """Add steps to the stored trail of a key."""
+    db.execute("UPDATE cluster_key SET trail = ? WHERE key = ?", (codec.json_list([*json.loads(trail), *steps]), key))
 
 
 def list_keys(db: Transaction, ids: Iterable[str]) -> list[str]:

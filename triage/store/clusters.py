@@ -74,8 +74,14 @@ class Clusters:
         if not self._rules_current:  # checked again next time, since this transaction may be rolled back
             rekeying.rekey(db, self.engine)
         key = rekeying.with_store_key(print_, incident).key
-        if db.execute("SELECT 1 FROM cluster_key WHERE key = ?", (key,)).fetchone() is None:
+        known = db.execute("SELECT trail, cluster FROM cluster_key WHERE key = ?", (key,)).fetchone()
+        if known is None:
             self._new_key(db, key, print_, finding, when)
+        elif new_places := cluster_links.list_new_places(known["trail"], print_):
+            placed = self._place(db, print_)
+            cluster_links.add_steps(db, key, known["trail"], new_places)
+            if placed is not None and placed.joins:
+                cluster_links.link_clusters(db, known["cluster"], placed.joins, key)
         if count:
             db.execute(
                 "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE "
@@ -116,7 +122,10 @@ class Clusters:
             return None
         apart = [frozenset((row["one"], row["other"])) for row in db.execute("SELECT one, other FROM apart")]
         known = [
-            (cluster, Fingerprint(print_.version, key, guard, headline, cluster_links.read_place(trail), anchored=True))
+            (
+                cluster,
+                Fingerprint(print_.version, key, guard, headline, cluster_links.read_places(trail), anchored=True),
+            )
             for key, guard, headline, cluster, _, trail in map(tuple, rows)
         ]
         moved = {row["key"]: actor for row in rows if (actor := cluster_links.read_actor(row["why"]))}
