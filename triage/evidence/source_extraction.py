@@ -11,8 +11,7 @@ from triage import evidence
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, learn_job, provoked, ras
-from triage.evidence.endings.extraction import find_endings
-from triage.evidence.endings.stated_exits import find_stated_exits
+from triage.evidence.endings.extraction import find_endings, find_stated_exits
 from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.evidence.extracted import ExtractedSource, Read, SourceContext
 from triage.model import EndingDetail, Evidence, Source

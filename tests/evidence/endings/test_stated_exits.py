@@ -8,7 +8,7 @@ import pytest
 
 import triage
 from tests.shared_catalog import OPTIONS
-from triage.evidence.endings.stated_exits import find_stated_exits
+from triage.evidence.endings.extraction import find_stated_exits
 from triage.scan.edges import HeldEdges
 from triage.scan.interface import ScanResult
 

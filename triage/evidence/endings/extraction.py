@@ -22,6 +22,12 @@ _MOST_WRITERS = 4096
 _KERNEL_LAYERS = frozenset(("dmesg -T", "kernel in syslog", "kernel in a journal with ISO stamps"))
 _KERNEL_FILE = lazy_re(r"(?:^|/)(?:(?:dmesg|kern(?:el)?)(?:[-_.][^/]*)?|(?:kernel|dmesg)/[^/]*)$")
 _LONGEST_RECORD = 4000
+_EXIT_HINTS = (b"exiting with ", b'"fatal"')
+_EXIT = lazy_re(
+    rb"\bexiting with (?:exit )?(?:code|status) [1-9]\d{0,9}\W{0,3}$|\"(?:level|lvl|severity)\" ?: ?\"fatal\""
+)
+_LONGEST_EXIT = 2000
+_MOST_EXITS = 64
 
 
 def find_endings(
@@ -90,3 +96,20 @@ def _origin(text: Text, lines: Sequence[Line], index: int, usual: PhysicalLine |
     before[:0] = [line.parsed.origin for line in text.parse_line(usual.data, usual.offset)] if usual else []
     times = [other.time for other in before if other.time is not None]
     return dataclasses.replace(origin, time=times[-1] if times else None), False
+
+
+def find_stated_exits(scan: ScanResult) -> list[int]:
+    """Return the offsets of the first lines in the end of a source by which a program ends: it says with which code, or
+    a logger whose fatal level ends the process wrote them. They are the last lines of their writer, wherever others
+    went on to write.
+    """
+    if not any(hint in scan.tail for hint in _EXIT_HINTS):
+        return []
+    offsets, start = list[int](), scan.size - len(scan.tail)
+    for line in scan.tail.split(b"\n"):
+        if any(hint in line for hint in _EXIT_HINTS) and len(line) <= _LONGEST_EXIT and _EXIT.search(line) is not None:
+            offsets.append(start)
+            if len(offsets) == _MOST_EXITS:
+                break
+        start += len(line) + 1
+    return offsets
