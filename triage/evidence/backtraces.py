@@ -110,6 +110,7 @@ def crash_fields(crash: Crash) -> dict[str, str]:
 def detail_of(process: Process) -> StackDetail:
     """Return what a live process was doing: state, place and the stack by which processes are compared, no secrets."""
     from triage.evidence.redact import redact
+    from triage.stacks.live.other_threads import find_call_beside
     from triage.stacks.live.states import key_of, state_of
 
     state = state_of(process)
@@ -123,4 +124,5 @@ def detail_of(process: Process) -> StackDetail:
         pid=process.pid,
         age=process.age,
         main=process.main,
+        beside=redact(find_call_beside(process, state)),
     )

@@ -106,7 +106,8 @@ class SchedulerDetail(Detail):
 @dataclass(frozen=True, slots=True)
 class StackDetail(Detail):
     """What a live process was doing: `state` is a kind of `stacks.live`, `phrase` says it in words, `key` is its stack
-    as it is compared with others. `main` names the main thread of a process without a pid.
+    as it is compared with others. `main` names the main thread of a process without a pid. `beside` is the collective
+    that another thread of the program is in while the main one waits in its own.
     """
 
     state: str
@@ -118,6 +119,7 @@ class StackDetail(Detail):
     pid: int | None = None
     age: int | None = None
     main: str = ""
+    beside: str = ""
 
 
 @dataclass(frozen=True, slots=True)

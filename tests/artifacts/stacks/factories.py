@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from triage.artifacts.stacks.comparison import DumpState, StackComparison, compare_stacks
 from triage.artifacts.stacks.reader import parse_processes
 from triage.stacks.live.model import Process
+from triage.stacks.live.other_threads import find_call_beside
 from triage.stacks.live.states import key_of, state_of
 
 
 def compare(processes: Sequence[Process]) -> StackComparison:
     """Compare one dump of each process."""
-    return compare_stacks([DumpState(process, state_of(process), key_of(process)) for process in processes])
+    states = [(process, state_of(process)) for process in processes]
+    states = [(process, replace(state, beside=find_call_beside(process, state))) for process, state in states]
+    return compare_stacks([DumpState(process, state, key_of(process)) for process, state in states])
 
 
 def dump_text(*frames: str, pid: int = 100, status: str = "idle", others: tuple[str, ...] = ()) -> str:

@@ -282,3 +282,16 @@ def test_dumps_of_one_process_that_moved(tmp_path: Path, name: str, lines: tuple
     diagnosis = triage.ingest(tmp_path)
     assert any("moved between two dumps" in warning.message for warning in diagnosis.warnings)
     assert diagnosis.root_cause is None or "process 1 of 2" not in diagnosis.root_cause.title
+
+
+@pytest.mark.parametrize(("second", "ranks"), [((1,), (1,)), ((), ()), ((0, 1), ()), ((0, 1, 2, 3), ())])
+def test_a_call_of_a_second_thread_is_that_of_its_rank(second: tuple[int, ...], ranks: tuple[int, ...]) -> None:
+    """All main threads wait in one call; few ranks whose other thread is in one too made a call that others did not."""
+    texts = [
+        dump_text(*IN_ALL_REDUCE, pid=100 + rank, others=IN_BARRIER if rank in second else ()) for rank in range(4)
+    ]
+    result = compare(
+        [one for rank, text in enumerate(texts) for one in parse_processes(text.encode(), f"rank{rank}.txt")]
+    ).inferences[0]
+    assert (result.ranks if result.rule == "divergent-call" else ()) == ranks
+    assert ("another thread of rank 1 is in barrier" in result.text) is bool(ranks)

@@ -158,11 +158,23 @@ def _infer_divergent(split: _Split) -> list[StackInference]:
     if any(map(_is_p2p, split.waiting)):
         return _infer_unmatched(split)
     (_, usual), *others = sorted(split.calls().items(), key=lambda item: -len(item[1]))
-    if not others or len(usual) * 2 <= len(split.waiting):
+    if not others:
+        return _infer_second_call(split.waiting)
+    if len(usual) * 2 <= len(split.waiting):
         return []
     odd = [member for _, each in others for member in each]
     text = f"all ranks wait, but {describe_members(odd)}, while {describe_members(usual)}"
     return [_infer_odd_call(odd, text)]
+
+
+def _infer_second_call(waiting: _Members) -> list[StackInference]:
+    """All ranks wait in one call, but few of them in a second one too, by another thread."""
+    odd = [member for member in waiting if member.state.beside]
+    if not odd or len(odd) * 2 >= len(waiting):
+        return []
+    calls = " and ".join(sorted({member.state.beside for member in odd}))
+    text = f"{describe_members(waiting)}, but another thread of {name_members(odd)} is in {calls}"
+    return [StackInference("divergent-call", ranks_of(odd), text, uncertainty=_OTHER_GROUPS)]
 
 
 def _infer_unmatched(split: _Split) -> list[StackInference]:

@@ -109,4 +109,5 @@ def to_dump_state(fact: Evidence, complete: CompleteOrigin) -> DumpState:
         age=detail.age,
         main=detail.main,
     )
-    return DumpState(process, State(detail.state, detail.phrase, detail.op, detail.place, detail.remark), detail.key)
+    state = State(detail.state, detail.phrase, detail.op, detail.place, detail.remark, detail.beside)
+    return DumpState(process, state, detail.key)

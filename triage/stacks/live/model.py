@@ -73,6 +73,7 @@ class State:
 
     `kind` is a kind of `states.RULES` or `kernel.RULES`, `phrase` follows "is", `op` is the call if known, `place` the
     line of the user's program (`train.py:25`), `remark` what else the dump shows (a descriptor, since when).
+    `beside` is the collective that another thread of the program is in while the main one waits in its own.
     """
 
     kind: str
@@ -80,6 +81,7 @@ class State:
     op: str = ""
     place: str = ""
     remark: str = ""
+    beside: str = ""
 
 
 def is_native(frame: Frame) -> bool:

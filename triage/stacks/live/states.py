@@ -297,20 +297,20 @@ def state_of(process: Process) -> State:
     if process.tool in KERNEL_TOOLS:
         state = kernel.state_of(main.call or Call())
         return (locks.lock_state(process, main, state) or state) if state.kind == "futex" else state
-    state = _state_of_thread(main)
+    state = state_of_thread(main)
     if state.kind == "collective" and not state.op and not own_place(main.frames):
         state = _name_collective(state, process)
     if state.kind in _ASLEEP and (by_lock := locks.lock_state(process, main, state)) is not None:
         return by_lock
     if state.kind in _RAW and (other := _find_blocked_thread(process, main)):
-        there = f"thread {other.name or other.tid} ({format_state(_state_of_thread(other))})"
+        there = f"thread {other.name or other.tid} ({format_state(state_of_thread(other))})"
         return State("deadlock", f"blocked like its {there}, {state.phrase}", state.op, state.place)
     if state.kind == "gil" and (holder := next((thread for thread in process.threads if thread.gil), None)):
-        there = f"thread {holder.name or holder.tid} ({format_state(_state_of_thread(holder))})"
+        there = f"thread {holder.name or holder.tid} ({format_state(state_of_thread(holder))})"
         return replace(state, phrase=f"{state.phrase} of {there}")
     if state.kind in _MAY_WAIT_FOR_THREADS:
         for thread in process.threads:
-            inner = _state_of_thread(thread) if thread is not main else state
+            inner = state_of_thread(thread) if thread is not main else state
             if inner.kind in WAITING and inner.place:
                 return State(inner.kind, f"{inner.phrase} (thread {thread.name or thread.tid})", inner.op, inner.place)
     return state
@@ -387,12 +387,13 @@ def _find_blocked_thread(process: Process, main: Thread) -> Thread | None:
 
 def _blocks(thread: Thread) -> bool:
     own = next((index for index, frame in enumerate(thread.frames) if not is_native(frame)), None)
-    if own is None or not is_own(thread.frames[own]) or _state_of_thread(thread).kind not in _RAW:
+    if own is None or not is_own(thread.frames[own]) or state_of_thread(thread).kind not in _RAW:
         return False
     return any(is_native(frame) and _BARE.fullmatch(frame.function) for frame in thread.frames[:own])
 
 
-def _state_of_thread(thread: Thread) -> State:
+def state_of_thread(thread: Thread) -> State:
+    """Return what one thread does, by its own stack."""
     thread = replace(thread, frames=thread.frames[:_MOST_FRAMES])
     place = own_place(thread.frames)
     outside = _outside_imports(thread.frames)
