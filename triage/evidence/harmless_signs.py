@@ -8,14 +8,13 @@ that asks for an earlier boot, a heading of a document. They count only where no
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
 
-from triage.base.digit_masks import ask_masked_text, mask_digits
-from triage.base.lazy_dataclass import dataclass
+from triage.base.digit_masks import ask_masked_text
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.evidence.endings.failure_terms import goes_on
@@ -72,7 +71,7 @@ def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
     signs = [_find_sign(fact, text, lines) if _may_be_harmless(fact) else "" for fact in facts]
     unmarked = {(fact.text, fact.origin.rank) for fact, sign in zip(facts, signs, strict=True) if not sign}
     return [
-        dataclasses.replace(fact, fields={**fact.fields, HARMLESS: sign})
+        replace(fact, fields={**fact.fields, HARMLESS: sign})
         if sign and (fact.text, fact.origin.rank) not in unmarked
         else fact
         for fact, sign in zip(facts, signs, strict=True)
@@ -167,7 +166,7 @@ def _glance_at(line: Line) -> _Glance:
     """Return what a line may show: most lines behind a failure are no sign, and need not be parsed."""
     if line.outer is not None:
         return _glance_at_text(line.parsed.text)
-    mask = mask_digits(line.data if line.is_undecoded else line.raw.encode("utf-8", "surrogatepass"))
+    mask = line.mask
     ask = _glance_at_mask if len(mask) <= _LONGEST_KEPT else _glance_at_mask.__wrapped__
     return ask(mask, line.table)
 

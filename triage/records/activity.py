@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from triage.base.digit_masks import ask_masked, ask_masked_text, split_lines
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin

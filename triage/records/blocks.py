@@ -6,12 +6,11 @@ skipped, so the traceback of rank 3 comes out whole from between the lines of 63
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.ranks.file_names import parse_file_name
@@ -415,7 +414,7 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
             origin = before.parsed.origin
     has_own_time = origin.time is not None
     if not has_own_time:
-        origin = dataclasses.replace(origin, time=_time_before(text, first))
+        origin = replace(origin, time=_time_before(text, first))
     lines = tuple(line.parsed.text for line in collected.lines)
     if not first.offset and _is_title(text, first):
         lines = (lines[0].removeprefix("# "), *lines[1:])
@@ -474,7 +473,7 @@ def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:
     if origin.rank is not None:
         return origin
     rank = next((line.parsed.origin.rank for line in lines[1:4] if line.parsed.origin.rank is not None), None)
-    return dataclasses.replace(origin, rank=rank) if rank is not None else origin
+    return replace(origin, rank=rank) if rank is not None else origin
 
 
 def _time_before(text: Text, line: Line) -> float | None:
