@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
+from triage.base.digit_masks import mask_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import widen_digits
 from triage.compare.log_steps import read_last_step, read_step
 from triage.compare.setting_rules import RulesError
 from triage.model.evidence import Origin, Source
@@ -111,6 +113,45 @@ def _value_pattern(memory: bool) -> re.Pattern[str]:
     )
 
 
+class _ValuePlace(NamedTuple):
+    """Where the parts of a value stand in a text."""
+
+    agreement: Agreement
+    of: slice
+    name: slice
+    value: slice
+    unit: slice
+
+
+def _find_values(text: str, memory: bool) -> Sequence[_ValuePlace]:
+    """Return the places of the values in a text.
+
+    Where no digit of a pattern can be meant, they stand at the same places in all texts with these digits or others.
+    """
+    mask = mask_text(text)
+    return _find_in_text(text if _digit_pattern().search(mask) else mask, memory)
+
+
+@lru_cache(1 << 12)
+def _find_in_text(text: str, memory: bool) -> Sequence[_ValuePlace]:
+    matches = list(_value_pattern(False).finditer(text))
+    matches += _value_pattern(True).finditer(text) if memory else []
+    places = []
+    for match in matches:
+        agreement = _agreements()[re.sub(r"[ _-]+", "", match["quantity"].lower())]
+        parts = [slice(*match.span(part)) if match[part] else slice(0) for part in ("of", "name", "value")]
+        unit = slice(*match.span("unit")) if agreement == "memory" else slice(0)
+        places.append(_ValuePlace(agreement, parts[0], parts[1], parts[2], unit))
+    return tuple(places)
+
+
+@cache
+def _digit_pattern() -> re.Pattern[str]:
+    """A pattern of masks in whose texts a digit of a value's pattern may be meant: `sha256`, `params l2`, `0x`."""
+    names = [name for name in load_quantities() if any(map(str.isdigit, name))]
+    return re.compile("(?i)" + "|".join(map(widen_digits, ["0x", *map(_spelling_pattern, names)])))
+
+
 @cache
 def quantity_pattern(memory: bool) -> Any:
     """A pattern of lines that may contain a quantity; over bytes, in time linear in them."""
@@ -190,31 +231,29 @@ def _line_values(
     source: Source, line: Line, data: bytes, start: int, complete: CompleteOrigin, memory: bool
 ) -> Iterator[RankValue]:
     text = line.parsed.text[:2000]
-    matches = list(_value_pattern(False).finditer(text))
-    matches += _value_pattern(True).finditer(text) if memory else []
-    if not matches:
+    places = _find_values(text, memory)
+    if not places:
         return
     origin = complete(source.name, line.parsed.origin)
     step = read_step(text)
     if step is None and line.parsed.origin.rank is None:  # the file is this rank's own: the step is some lines above
         step = read_last_step(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace"))
-    for match in matches:
-        agreement = _agreements()[re.sub(r"[ _-]+", "", match["quantity"].lower())]
+    shown = line.raw[:300]
+    for agreement, of, name, value, unit in places:
         if agreement == "fixed" and _OF_MODEL_PART.search(text):
             continue
-        unit = match["unit"] if agreement == "memory" else ""
         yield RankValue(
-            key=f"{match['of']} {match['name']}" if match["of"] else match["name"],
+            key=f"{text[of]} {text[name]}" if text[of] else text[name],
             agreement=agreement,
             rank=origin.rank,
             attempt=origin.attempt,
             step=None if agreement == "fixed" else step,
-            text=match["value"] + (f" {unit}" if unit else ""),
-            number=_parse_number(match["value"], agreement, unit),
+            text=text[value] + (f" {text[unit]}" if text[unit] else ""),
+            number=_parse_number(text[value], agreement, text[unit]),
             source=source.name,
             offset=line.offset,
             origin=origin,
-            line=line.raw[:300],
+            line=shown,
         )
 
 
