@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from triage.base.digit_masks import ask_lines, ask_masked, split_lines
+from triage.base.digit_masks import ask_lines, ask_masked, list_masks, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
@@ -40,16 +40,24 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
     """Return the pairs in the first and last lines of a source, each once."""
     pairs: dict[HostPair, None] = {}
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
-        masks = {start: mask for mask, start in split_lines(data)} if text.layout.has_whole_lines else {}
-        for start, end in _hinted_lines(data):
+        has_masks, table = text.layout.has_whole_lines, text.layout.table
+        may_have_pairs = not has_masks or any(_may_be_chosen(mask, table) for mask in list_masks(data))
+        masks = {start: mask for mask, start in split_lines(data)} if has_masks and may_have_pairs else {}
+        for start, end in _hinted_lines(data) if may_have_pairs else ():
             mask = masks.get(start, b"")
-            if 0 < len(mask) <= _LONGEST_GLANCE and not _may_give_pair(mask, text.layout.table):
+            if 0 < len(mask) <= _LONGEST_GLANCE and not _may_give_pair(mask, table):
                 continue
             for line in text.parse_line(data[start:end], offset + start):
                 pairs.update(dict.fromkeys(_read(line)))
         pods = find_described_pods(text, data, offset)
         pairs.update({HostPair(pod.name, pod.node, True): None for pod in pods})
     return tuple(pairs)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _may_be_chosen(mask: bytes, table: Table) -> bool:
+    """Whether a line with this mask has a hint and may give a pair."""
+    return bool(_hints_in.of_mask(mask)) and (len(mask) > _LONGEST_GLANCE or _may_give_pair(mask, table))
 
 
 @functools.lru_cache(maxsize=1 << 12)

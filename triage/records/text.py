@@ -47,17 +47,25 @@ class Line:
     line ends that was joined from pieces.
     """
 
-    __slots__ = ("_parsed", "_raw", "data", "joined_end", "offset", "outer", "table", "year")
+    __slots__ = ("_mask", "_parsed", "_raw", "data", "joined_end", "offset", "outer", "table", "year")
 
     def __init__(
-        self, offset: int, data: bytes, year: int, table: Table = BY_START, outer: ParsedLine | None = None
+        self,
+        offset: int,
+        data: bytes,
+        year: int,
+        table: Table = BY_START,
+        outer: ParsedLine | None = None,
+        mask: bytes | None = None,
     ) -> None:
+        """`mask` is that of `data`, if it is known."""
         self.offset = offset
         self.data = data
         self.year = year
         self.table = table
         self.outer = outer
         self.joined_end: int | None = None
+        self._mask = mask
         self._raw: str | None = None
         self._parsed: ParsedLine | None = None
 
@@ -74,9 +82,16 @@ class Line:
         return self._raw
 
     @property
-    def is_undecoded(self) -> bool:
-        """Is nothing but its bytes known?"""
-        return self._raw is None
+    def mask(self) -> bytes:
+        """The mask of the decoded line; of its bytes where it is not decoded."""
+        if self._raw is None:
+            return mask_digits(self.data) if self._mask is None else self._mask
+        mask = self._mask_of_raw(self._raw)
+        return mask_digits(self._raw.encode("utf-8", "surrogatepass")) if mask is None else mask
+
+    def _mask_of_raw(self, raw: str) -> bytes | None:
+        """Return the known mask if decoding changed nothing: only then is the text ASCII, and as long as the bytes."""
+        return self._mask if len(raw) == len(self.data) and raw.isascii() else None
 
     def start_of(self, writer: str) -> bytes:
         """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
@@ -103,7 +118,8 @@ class Line:
     def parsed(self) -> ParsedLine:
         """The line without its prefix, and what the prefix says."""
         if self._parsed is None:
-            self._parsed = parse_prefix(self.raw, self.year, self.table, self.outer)
+            raw = self.raw
+            self._parsed = parse_prefix(raw, self.year, self.table, self.outer, self._mask_of_raw(raw))
         return self._parsed
 
 
@@ -209,7 +225,7 @@ class Text:
         """
         table = self.layout.table
         if self._has_whole_lines:
-            return self._split_once(data, offset, mask_digits(data))
+            return self._split_once(data, offset)
         joined = self._join_pieces(data, offset)
         begin, end = offset, None
         if joined is not None:
@@ -241,14 +257,15 @@ class Text:
             page.lines[index] = lines
         return lines
 
-    def _split_once(self, data: bytes, offset: int, mask: bytes) -> list[Line]:
-        """Split a physical line; several rooms read the same lines."""
+    def _split_once(self, data: bytes, offset: int, mask: bytes | None = None) -> list[Line]:
+        """Split a physical line; several rooms read the same lines. `mask` is its mask, if it is known."""
         lines = self._lines.get((offset, len(data)))
         if lines is None:
+            mask = mask_digits(data) if mask is None else mask
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
             if is_one_line.of_mask(mask):
-                lines = [Line(offset, data, self.year, self.layout.table)]
+                lines = [Line(offset, data, self.year, self.layout.table, None, mask)]
             else:
                 lines = split_line(data, offset, self.year, self.layout.table)
             self._lines[offset, len(data)] = lines
