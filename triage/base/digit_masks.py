@@ -16,6 +16,7 @@ _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
 _MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
+_MOST_LONG_TEXTS = 64
 
 Answer = TypeVar("Answer")
 AnswerOf = TypeVar("AnswerOf", covariant=True)
@@ -47,6 +48,10 @@ def mask_every_digit(text: bytes) -> bytes:
 def mask_text(text: str) -> str:
     """Return the mask of a decoded text; it is as long as the text."""
     return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
+
+
+mask_long_text = functools.lru_cache(_MOST_LONG_TEXTS)(mask_text.__wrapped__)
+"""The same for texts of which few are remembered."""
 
 
 def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:

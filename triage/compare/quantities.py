@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from triage.base.digit_masks import mask_text
+from triage.base.digit_masks import mask_digits, mask_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import widen_digits
@@ -128,11 +128,15 @@ def _find_values(text: str, memory: bool) -> Sequence[_ValuePlace]:
 
     Where no digit of a pattern can be meant, they stand at the same places in all texts with these digits or others.
     """
-    mask = mask_text(text)
-    return _find_in_text(text if _digit_pattern().search(mask) else mask, memory)
+    places = _find_in_mask(mask_text(text), memory)
+    return _find_in_text(text, memory) if places is None else places
 
 
 @lru_cache(1 << 12)
+def _find_in_mask(mask: str, memory: bool) -> Sequence[_ValuePlace] | None:
+    return None if _digit_pattern().search(mask) else _find_in_text(mask, memory)
+
+
 def _find_in_text(text: str, memory: bool) -> Sequence[_ValuePlace]:
     matches = list(_value_pattern(False).finditer(text))
     matches += _value_pattern(True).finditer(text) if memory else []
@@ -143,6 +147,20 @@ def _find_in_text(text: str, memory: bool) -> Sequence[_ValuePlace]:
         unit = slice(*match.span("unit")) if agreement == "memory" else slice(0)
         places.append(_ValuePlace(agreement, parts[0], parts[1], parts[2], unit))
     return tuple(places)
+
+
+def _may_have_quantity(line: bytes, memory: bool) -> bool:
+    """Whether the pattern of quantities is found in a line."""
+    answer = _may_mask_have_quantity(mask_digits(line), memory)
+    return quantity_pattern(memory).search(line) is not None if answer is None else answer
+
+
+@lru_cache(1 << 12)
+def _may_mask_have_quantity(mask: bytes, memory: bool) -> bool | None:
+    """The same of all lines with a mask; None where a digit of a name may be meant."""
+    if _digit_pattern().search(mask.decode("latin-1")):
+        return None
+    return quantity_pattern(memory).search(mask) is not None
 
 
 @cache
@@ -203,7 +221,7 @@ def _last_lines(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
     end = len(data)
     for _ in range(_SINGLE_LINES * most):
         start = data.rfind(b"\n", 0, end) + 1
-        if quantity_pattern(memory).search(data[start:end]):
+        if _may_have_quantity(data[start:end], memory):
             lines.append((start, end))
         if not start or len(lines) == most:
             return lines[::-1]

@@ -11,7 +11,7 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_dataclass import dataclass, replace
@@ -100,7 +100,7 @@ class _Glance:
 class _Region:
     """The lines behind facts that stand near each other, their offsets, and those that may be signs, by their index."""
 
-    lines: Sequence[Line]
+    line_at: Callable[[int], Line]
     offsets: Sequence[int]
     signs: Sequence[tuple[int, _Glance]]
 
@@ -124,18 +124,30 @@ class _LinesBehind:
         first = bisect.bisect_left(region.offsets, fact.end)
         stop = min(first + _NEAR_LINES, bisect.bisect_left(region.offsets, fact.offset + _REACH))
         near = region.signs[_bisect_signs(region.signs, first) : _bisect_signs(region.signs, stop)]
-        signs = [(glance, region.lines[number]) for number, glance in near]
-        return region.lines[first : min(first + _NEXT_LINES, stop)], signs
+        signs = [(glance, region.line_at(number)) for number, glance in near]
+        return [region.line_at(number) for number in range(first, min(first + _NEXT_LINES, stop))], signs
 
     def _read(self, offset: int) -> _Region:
         """Return the region in which a fact stands."""
         number = bisect.bisect_right(self._borders, (offset, math.inf)) - 1
         if number not in self._regions:
             start, end = self._borders[number]
-            lines = list(self._text.lines_from(start, end - start))
-            signs = [(index, glance) for index, glance in enumerate(map(_glance_at, lines)) if glance.may_be_sign]
-            self._regions[number] = _Region(lines, [line.offset for line in lines], signs)
+            self._regions[number] = _read_region(self._text, start, end - start)
         return self._regions[number]
+
+
+def _read_region(text: Text, start: int, reach: int) -> _Region:
+    places = text.places_from(start, reach)
+    if places is None:
+        lines = list(text.lines_from(start, reach))
+        return _Region(lines.__getitem__, [line.offset for line in lines], _list_signs(map(_glance_at, lines)))
+    glances = {mask: _glance_of(mask, text.layout.table) for mask in {place[1] for place in places}}
+    signs = _list_signs(glances[place[1]] for place in places)
+    return _Region(lambda index: text.line_at(places[index]), [place[0] for place in places], signs)
+
+
+def _list_signs(glances: Iterable[_Glance]) -> list[tuple[int, _Glance]]:
+    return [(index, glance) for index, glance in enumerate(glances) if glance.may_be_sign]
 
 
 def _bisect_signs(signs: Sequence[tuple[int, _Glance]], index: int) -> int:
@@ -166,9 +178,12 @@ def _glance_at(line: Line) -> _Glance:
     """Return what a line may show: most lines behind a failure are no sign, and need not be parsed."""
     if line.outer is not None:
         return _glance_at_text(line.parsed.text)
-    mask = line.mask
+    return _glance_of(line.mask, line.table)
+
+
+def _glance_of(mask: bytes, table: Table) -> _Glance:
     ask = _glance_at_mask if len(mask) <= _LONGEST_KEPT else _glance_at_mask.__wrapped__
-    return ask(mask, line.table)
+    return ask(mask, table)
 
 
 @functools.lru_cache(1 << 12)

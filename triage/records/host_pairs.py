@@ -12,7 +12,7 @@ from triage.base.masked_re import masked_re
 from triage.ranks.grammar import Table
 from triage.ranks.identity import JobMap
 from triage.records.described_pods import find_described_pods
-from triage.records.introductions import may_introduce, read_introduction
+from triage.records.introductions import may_introduce_in_text, read_introduction
 from triage.records.text import Line, Text, is_one_line
 
 _HINTS = (b" NCCL ", b" HCCL ", b"ank", b"  host", b"ostname", b"ode name", b"odename")
@@ -66,10 +66,12 @@ def _may_give_pair(masked: bytes, table: Table) -> bool:
 
     No digit decides that.
     """
-    if may_introduce(masked) or not is_one_line(masked):
+    if not is_one_line(masked):
         return True
     parsed = Line(0, masked, 1970, table).parsed
-    return parsed.origin.host is not None and len(parsed.layers) > 1
+    has_two = parsed.origin.host is not None and len(parsed.layers) > 1
+    text = parsed.text[:_LONGEST]
+    return has_two or _TABLE_ENTRY.match(text) is not None or may_introduce_in_text(text)
 
 
 def learn_host_pair(job: JobMap, source: str, pair: HostPair) -> None:

@@ -161,6 +161,10 @@ class _Page:
             place = self._text.find(wanted, place + 1)
 
 
+LinePlace = tuple[int, bytes, _Page, int]
+"""The offset and the mask of a line, its page and its number there."""
+
+
 class Text:
     """The lines of one source by offset. `year` is for timestamps without one."""
 
@@ -197,6 +201,29 @@ class Text:
             others += max(0, len(page.parts) - next_index)
             if others > gap:
                 return
+
+    def places_from(self, offset: int, reach: int) -> list[LinePlace] | None:
+        """Return where the lines in [offset, offset + reach) stand, without parsing them; None if some may be several.
+
+        `line_at` returns the line.
+        """
+        if not self._has_whole_lines:
+            return None
+        stop = min(self.size, offset + reach)
+        places: list[LinePlace] = []
+        for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
+            page = self._page(number)
+            part = slice(bisect.bisect_left(page.offsets, offset), bisect.bisect_left(page.offsets, stop))
+            masks = page.masks[part]
+            if not all(map(is_one_line.of_mask, set(masks))):
+                return None
+            places += zip(page.offsets[part], masks, itertools.repeat(page), range(part.start, part.stop), strict=False)
+        return places
+
+    def line_at(self, place: LinePlace) -> Line:
+        """Return the line at a place that `places_from` gave."""
+        _, _, page, index = place
+        return self._lines_at(page, index)[0]
 
     def lines_before(self, offset: int, reach: int, start: bytes = b"") -> Iterator[Line]:
         """Yield the lines in [offset - reach, offset) that begin with `start`, nearest first."""
