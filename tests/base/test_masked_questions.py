@@ -12,7 +12,7 @@ import pytest
 
 from triage.base.digit_masks import mask_digits
 from triage.compare import log_steps, quantities
-from triage.evidence import harmless_signs, learn_job
+from triage.evidence import harmless_signs, learn_job, provoked
 from triage.evidence.endings import classification, last_lines, logger_levels, shapes
 from triage.evidence.endings.interface import LONGEST_LINE
 from triage.ranks import file_prefixes, nesting, stated_ranks
@@ -37,6 +37,7 @@ OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
     host_pairs._hints_in,
     introductions.may_introduce,
     last_lines._find_prefix,
+    last_lines._has_hint,
     learn_job._may_state,
     line_cuts.may_have_second_writer,
     nesting._look_at,
@@ -44,11 +45,13 @@ OF_BYTES: tuple[Callable[[bytes], Any], ...] = (
     last_lines._read_form_without_prefix,
     memberships._may_say_it,
     pairing_lines._joins,
+    provoked._may_inject,
     shapes.is_stack,
     shapes.shape_of,
     text.is_one_line,
 )
 OF_TEXT: tuple[Callable[[str], Any], ...] = (
+    activity._may_state_action,
     activity.shows_progress,
     completion.has_hint_in_text,
     file_prefixes._look_at,

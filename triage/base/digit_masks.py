@@ -31,6 +31,9 @@ class MaskedQuestion(Protocol[AnswerOf]):
     def of_mask(self, mask: bytes) -> AnswerOf:
         """Return the answer for all lines with a mask."""
 
+    def of_masks(self, masks: Sequence[bytes]) -> Sequence[AnswerOf]:
+        """Return the answers for several masks."""
+
 
 def mask_digits(text: bytes) -> bytes:
     """Return the mask of a line, or of lines."""
@@ -65,7 +68,11 @@ def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
     def of_mask(mask: bytes) -> Answer:
         return remembered(mask) if len(mask) <= _LONGEST_KEPT else question(mask)
 
-    ask.of_mask = of_mask  # type: ignore[attr-defined]
+    def of_masks(masks: Sequence[bytes]) -> Sequence[Answer]:
+        is_short = max(map(len, masks), default=0) <= _LONGEST_KEPT
+        return list(map(remembered if is_short else of_mask, masks))
+
+    ask.of_mask, ask.of_masks = of_mask, of_masks  # type: ignore[attr-defined]
     return cast("MaskedQuestion[Answer]", ask)
 
 
@@ -85,10 +92,11 @@ def ask_lines(question: MaskedQuestion[Answer], data: bytes) -> Iterator[tuple[i
 
     Each mask is asked once, however many lines have it.
     """
-    lines = split_lines(data)
-    answers = {mask: answer for mask in list_masks(data) if (answer := question.of_mask(mask))}
-    if answers:
-        for mask, start in lines:
+    masks = list_masks(data)
+    every = question.of_masks(masks)
+    if any(every):
+        answers = {mask: answer for mask, answer in zip(masks, every, strict=True) if answer}
+        for mask, start in split_lines(data):
             if mask in answers:
                 yield start, start + len(mask), answers[mask]
 

@@ -11,7 +11,8 @@ import bisect
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
 from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_dataclass import dataclass, replace
@@ -105,6 +106,23 @@ class _Region:
     signs: Sequence[tuple[int, _Glance]]
 
 
+def _no_line(number: int) -> Line:
+    raise IndexError(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The lines right behind a fact, and those near behind it that may be signs, by their index in a region."""
+
+    next_lines: Sequence[Line]
+    signs: Sequence[tuple[int, _Glance]]
+    line_at: Callable[[int], Line]
+
+    def lines_that(self, may_be: Callable[[_Glance], bool]) -> Iterator[Line]:
+        """Yield the lines near behind that may be signs of a kind; the others need not be parsed."""
+        return (self.line_at(number) for number, glance in self.signs if may_be(glance))
+
+
 class _LinesBehind:
     """The lines behind the facts of a source, which are read once for facts that stand near each other."""
 
@@ -116,16 +134,16 @@ class _LinesBehind:
             self._borders.append((start, offset + _REACH))
         self._regions: dict[int, _Region] = {}
 
-    def near(self, fact: Evidence) -> tuple[Sequence[Line], Sequence[tuple[_Glance, Line]]]:
+    def near(self, fact: Evidence) -> _Behind:
         """Return the lines right behind a fact, and those near behind it that may be signs."""
         if fact.end <= fact.offset:
-            return (), ()
+            return _Behind((), (), _no_line)
         region = self._read(fact.offset)
         first = bisect.bisect_left(region.offsets, fact.end)
         stop = min(first + _NEAR_LINES, bisect.bisect_left(region.offsets, fact.offset + _REACH))
         near = region.signs[_bisect_signs(region.signs, first) : _bisect_signs(region.signs, stop)]
-        signs = [(glance, region.line_at(number)) for number, glance in near]
-        return [region.line_at(number) for number in range(first, min(first + _NEXT_LINES, stop))], signs
+        next_lines = [region.line_at(number) for number in range(first, min(first + _NEXT_LINES, stop))]
+        return _Behind(next_lines, near, region.line_at)
 
     def _read(self, offset: int) -> _Region:
         """Return the region in which a fact stands."""
@@ -155,17 +173,17 @@ def _bisect_signs(signs: Sequence[tuple[int, _Glance]], index: int) -> int:
 
 
 def _find_sign(fact: Evidence, text: Text, lines: _LinesBehind) -> str:
-    return _find_sign_behind(fact, *lines.near(fact)) or _find_sign_before(fact, text)
+    return _find_sign_behind(fact, lines.near(fact)) or _find_sign_before(fact, text)
 
 
-def _find_sign_behind(fact: Evidence, next_lines: Sequence[Line], signs: Sequence[tuple[_Glance, Line]]) -> str:
-    if any(glance.may_show_a_run and _RUNS.search(_text_of(line)) for glance, line in signs):
+def _find_sign_behind(fact: Evidence, behind: _Behind) -> str:
+    if any(_RUNS.search(_text_of(line)) for line in behind.lines_that(attrgetter("may_show_a_run"))):
         return "A later line shows that a job or a program runs"
-    if _recovers(fact, [_text_of(line) for glance, line in signs if glance.states_recovery]):
+    if _recovers(fact, [_text_of(line) for line in behind.lines_that(attrgetter("states_recovery"))]):
         return "A later line shows that what it names works again"
-    if _makes_steps(fact, (line.parsed for glance, line in signs if glance.may_be_progress)):
+    if _makes_steps(fact, (line.parsed for line in behind.lines_that(attrgetter("may_be_progress")))):
         return "Steps follow its line"
-    if any(_is_same_writer(fact, line.parsed) and goes_on(line.parsed.text) for line in next_lines):
+    if any(_is_same_writer(fact, line.parsed) and goes_on(line.parsed.text) for line in behind.next_lines):
         return "The next lines say that the program goes on"
     return ""
 

@@ -61,7 +61,7 @@ _ROLE_RANK = make_grammar(
 def resolve_labels(table: Table, *pieces: bytes) -> Table:
     """Return the table for a source with these pieces, in which labels that cannot be ranks give none."""
     data = b"\n".join(pieces)
-    looks = list(itertools.chain.from_iterable(map(_look_at.of_mask, list_masks(piece)) for piece in pieces))
+    looks = [look for piece in pieces for look in _look_at.of_masks(list_masks(piece))]
     if any(entry.name == _REPLICA for entry in table["a"]):
         table = build_table((_BARE_TEE, *_in_order(table)))
     elif any(entry.name == _TEMPLATE for entry in table["[d"]) and _are_local_ranks(data):

@@ -123,6 +123,13 @@ def read_text(line: str, table: Table) -> tuple[str, bool]:
     return line[places.text], places.opens_record
 
 
+def may_have_time(mask: bytes, table: Table) -> tuple[bool, bool]:
+    """Whether the prefix of ASCII lines with a mask has a stamp, and whether it names a writer."""
+    places = _places_of("", table, (), False, mask)
+    text = mask.decode("ascii")
+    return bool(places.stamps), bool("".join([text[at] for at in places.writer]).rstrip())
+
+
 def names_rank(line: str, table: Table) -> bool:
     """Whether the prefix of a line has a rank or a local rank: no digit decides that."""
     origin = _places_of(line, table, (), False).origin

@@ -100,7 +100,7 @@ def _may_have_command(line: bytes) -> bool:
 def _commands(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield start and end of the first lines that may have the command of a launcher."""
     starts: dict[int, int] = {}
-    for hint in _HINTS if any(map(_may_have_command.of_mask, list_masks(data))) else ():
+    for hint in _HINTS if any(_may_have_command.of_masks(list_masks(data))) else ():
         at = data.find(hint)
         for _ in range(_MOST_COMMANDS):
             if at < 0:

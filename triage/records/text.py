@@ -214,10 +214,11 @@ class Text:
         for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
             page = self._page(number)
             part = slice(bisect.bisect_left(page.offsets, offset), bisect.bisect_left(page.offsets, stop))
-            masks = page.masks[part]
-            if not all(map(is_one_line.of_mask, set(masks))):
+            # The physical line that begins before `offset` may have lines behind it.
+            if not all(is_one_line.of_masks(list(set(page.masks[max(0, part.start - 1) : part.stop])))):
                 return None
-            places += zip(page.offsets[part], masks, itertools.repeat(page), range(part.start, part.stop), strict=False)
+            numbers = range(part.start, part.stop)
+            places += zip(page.offsets[part], page.masks[part], itertools.repeat(page), numbers, strict=False)
         return places
 
     def line_at(self, place: LinePlace) -> Line:
