@@ -23,6 +23,7 @@ Agreement = Literal["exact", "must", "maybe", "fixed", "memory"]
 Writer = tuple[int, str]
 """Rank (-1: unknown) and run; without a rank, also what else names the writer. Sorts by rank."""
 _NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
+_LONGEST_KEPT = 1 << 11  # bytes of a line whose mask is remembered
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _GROUPED = r"\d{1,3}(?:,\d{3}){1,5}(?![\w.])"
 _SHAPE = r"(?:torch\.Size\()?[\[(]\d{1,12}(?:, ?\d{1,12}){0,7},?[\])]\)?"
@@ -151,7 +152,7 @@ def _find_in_text(text: str, memory: bool) -> Sequence[_ValuePlace]:
 
 def _may_have_quantity(line: bytes, memory: bool) -> bool:
     """Whether the pattern of quantities is found in a line."""
-    answer = _may_mask_have_quantity(mask_digits(line), memory)
+    answer = _may_mask_have_quantity(mask_digits(line), memory) if len(line) <= _LONGEST_KEPT else None
     return quantity_pattern(memory).search(line) is not None if answer is None else answer
 
 

@@ -15,9 +15,8 @@ from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
 from triage.records import backtraces, headerless, panics, pytests, ras_lines, tracebacks
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
-from triage.records.earlier_times import STAMP_REACH, find_time_before
 from triage.records.later_progress import Sequel, read_sequel
-from triage.records.text import REACH, Line, Text
+from triage.records.text import REACH, STAMP_REACH, Line, Text, find_time_before
 
 Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""

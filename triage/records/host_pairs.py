@@ -41,7 +41,9 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
     pairs: dict[HostPair, None] = {}
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
         has_masks, table = text.layout.has_whole_lines, text.layout.table
-        may_have_pairs = not has_masks or any(_may_be_chosen(mask, table) for mask in list_masks(data))
+        may_have_pairs = not has_masks or any(
+            len(mask) > _LONGEST_GLANCE or _may_be_chosen(mask, table) for mask in list_masks(data)
+        )
         masks = {start: mask for mask, start in split_lines(data)} if has_masks and may_have_pairs else {}
         for start, end in _hinted_lines(data) if may_have_pairs else ():
             mask = masks.get(start, b"")
@@ -57,7 +59,7 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
 @functools.lru_cache(maxsize=1 << 12)
 def _may_be_chosen(mask: bytes, table: Table) -> bool:
     """Whether a line with this mask has a hint and may give a pair."""
-    return bool(_hints_in.of_mask(mask)) and (len(mask) > _LONGEST_GLANCE or _may_give_pair(mask, table))
+    return bool(_hints_in.of_mask(mask)) and _may_give_pair(mask, table)
 
 
 @functools.lru_cache(maxsize=1 << 12)

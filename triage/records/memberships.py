@@ -79,9 +79,9 @@ def remove_own_tags(writer: str) -> str:
 def _find_hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield the same in the start of a source, which nothing else reads line by line."""
     end = -1
-    found = (match.start() for match in _hint_in_bytes().finditer(data))
+    places = (match.start() for match in _hint_in_bytes().finditer(data))
     for _ in range(_MOST):
-        at = next((place for place in found if place > end), None)
+        at = next((place for place in places if place > end), None)
         if at is None:
             return
         end = data.find(b"\n", at)

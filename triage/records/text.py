@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from triage.base.digit_masks import ask_masked, mask_digits
 from triage.base.lazy_re import lazy_re
 from triage.ranks import log_wrappers, terminal_wrap, word_wrap
+from triage.ranks.file_names import parse_file_name
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import PLAIN, Layout, strip_colours
 from triage.ranks.log_wrappers import Message
-from triage.ranks.prefix import ParsedLine, parse_prefix
+from triage.ranks.prefix import ParsedLine, may_have_time, parse_prefix
 from triage.records import deinterleave
 from triage.records.line_cuts import (
     PROGRESS_BAR_END,
@@ -33,6 +35,12 @@ _MOST_LINES = 1 << 12  # physical lines that are kept parsed, beside those of th
 LONGEST = 1 << 14
 # How far the lines that belong together may reach, in bytes of the file, with the lines of other writers.
 REACH = 1 << 19
+STAMP_REACH = 1 << 12
+"""So many bytes before a line are searched."""
+_NEAR_STAMPS = 8
+_LONGEST_KEPT = 1 << 11  # bytes of a line whose mask is remembered
+# Bytes of a line that is decoded to another text: NUL, and the colours of a terminal or a paste.
+_CHANGED_BY_DECODING = (b"\0", b"\x1b", b"[0m", b"[39m")
 _RETURN = lazy_re(rb"\r")
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _STRAIGHT = str.maketrans("“”", '""')
@@ -421,3 +429,49 @@ def _decode(data: bytes) -> str:
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
     text = text.translate(_STRAIGHT) if "File “" in text else text  # a word processor's quotes in a pasted traceback
     return strip_colours(text)
+
+
+def find_time_before(text: Text, line: Line) -> float | None:
+    """Return the timestamp of the nearest line before it by the same writer or rank: the block is not older."""
+    own = line.parsed
+    outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
+    rank = own.origin.rank
+    for before in _lines_with_time(text, line, line.start_of(outermost)):
+        other = before.parsed
+        if other.origin.time is not None and (
+            other.writer == own.writer or (rank is not None and other.origin.rank == rank)
+        ):
+            return other.origin.time
+    # The program's logger may write another prefix than `[rank3]: `.
+    ranks = {rank, None} if rank is not None and parse_file_name(text.name).rank == rank else {rank}
+    near = itertools.islice(text.lines_before(line.offset, STAMP_REACH), _NEAR_STAMPS) if rank is not None else ()
+    for before in near:
+        if before.parsed.origin.time is not None and before.parsed.origin.rank in ranks:
+            return before.parsed.origin.time
+    return None
+
+
+def _lines_with_time(text: Text, line: Line, start: bytes) -> Iterable[Line]:
+    """Return the lines near before one that begin with `start` and may have a time, nearest first.
+
+    Where it has no writer, those of writers do not count.
+    """
+    least = max(0, line.offset - STAMP_REACH)
+    places = text.places_from(least, line.offset - least) if not start else None
+    if places is None:
+        return text.lines_before(line.offset, STAMP_REACH, start)
+    is_of_writer = bool(line.parsed.writer) or line.parsed.origin.rank is not None
+    table = text.layout.table
+    may_count = {
+        mask: len(mask) > _LONGEST_KEPT or _may_have_time(mask, table, is_of_writer)
+        for mask in {place[1] for place in places}
+    }
+    return map(text.line_at, [place for place in reversed(places) if may_count[place[1]]])
+
+
+@functools.lru_cache(1 << 12)
+def _may_have_time(mask: bytes, table: Table, is_of_writer: bool) -> bool:
+    if not mask.isascii() or any(sign in mask for sign in _CHANGED_BY_DECODING):
+        return True
+    has_stamp, has_writer = may_have_time(mask, table)
+    return has_stamp and (is_of_writer or not has_writer)

@@ -1,4 +1,4 @@
-"""triage.records.earlier_times"""
+"""triage.records.text: lines that need not be parsed"""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from triage.ranks.layouts import detect_layout
-from triage.records.earlier_times import STAMP_REACH, find_time_before
-from triage.records.text import Line, Text
+from triage.records.text import STAMP_REACH, Line, Text, find_time_before
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = [path for path in sorted((ROOT / "samples" / "jobs").glob("*/job/**/*")) if path.is_file()]
