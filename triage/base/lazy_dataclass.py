@@ -2,8 +2,9 @@
 
 The standard decorator writes and compiles the source of six methods for each class, 0.4 ms together. A command imports
 150 such classes and makes objects of half of them, so this took a fifth of the time of a small job. Here the standard
-decorator processes only the fields; the source of `__init__` is compiled for the first object, and the other methods
-need none. What uses dataclasses sees no difference: `fields`, `replace`, `asdict`, default factories, `__post_init__`.
+decorator processes only the fields; the source of `__init__` is compiled for the first object, that of copies for the
+first one, and the other methods need none. What uses dataclasses sees no difference: `fields`, `replace`, `asdict`,
+default factories, `__post_init__`.
 
 Modules that every `triage ingest` imports take `dataclass` from here (tests/test_start.py); elsewhere it does not pay.
 A subclass must use the decorator of its base.
@@ -88,8 +89,7 @@ def _build_init(cls: Any, frozen: bool) -> Any:
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     keyword_only = ["*", *parameters[True]] if parameters[True] else []
     signature = ", ".join(["self", *parameters[False], *keyword_only])
-    exec(f"def __init__({signature}):\n " + "\n ".join(lines or ["pass"]), scope)  # noqa: S102 - of names in our own source
-    init = scope["__init__"]
+    init = _compile(f"__init__({signature})", lines or ["pass"], scope)
     init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     init.__annotations__ = {field.name: field.type for field in dataclasses.fields(cls)} | {"return": None}
     return init
@@ -115,9 +115,14 @@ def _build_copy(cls: Any) -> Callable[[Any, Mapping[str, Any]], Any] | None:
         "for name, value in changes.items(): _setters[name](new, value)",
         "return new",
     ]
-    exec("def copy(self, changes):\n " + "\n ".join(lines), scope)  # noqa: S102 - of names in our own source
-    copy: Callable[[Any, Mapping[str, Any]], Any] = scope["copy"]
+    copy: Callable[[Any, Mapping[str, Any]], Any] = _compile("copy(self, changes)", lines, scope)
     return copy
+
+
+def _compile(head: str, lines: list[str], scope: dict[str, Any]) -> Any:
+    """Return the function with this head and these lines, which have only names of our own source."""
+    exec(f"def {head}:\n " + "\n ".join(lines), scope)  # noqa: S102
+    return scope[head.partition("(")[0]]
 
 
 def _standard_copy(item: Any, changes: Mapping[str, Any]) -> Any:
