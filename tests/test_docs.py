@@ -380,7 +380,8 @@ def refused_uses(path: Path) -> Iterator[str]:
 def test_security_page_is_true() -> None:
     """Outside the faces only `remote` opens connections; one module loads pickles, one starts gdb, with limits.
 
-    One compiles `__init__` of the package's dataclasses, from the names of their fields, as the standard library does.
+    One compiles `__init__` and copies of the package's dataclasses, from the names of their fields, as the standard
+    library does.
     """
     uses = [use for path in sorted((ROOT / "triage").rglob("*.py")) for use in refused_uses(path)]
     remote = ["filesystems.py: asyncio", "guarded_http.py: socket", "guarded_http.py: urllib"]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 
 
 def declare(decorate: Any) -> dict[str, Any]:
@@ -146,6 +146,17 @@ def test_copies_are_equal(node: _Node) -> None:
     assert copy.copy(node) == copy.deepcopy(node) == pickle.loads(pickle.dumps(node)) == node  # noqa: S301
     assert dataclasses.replace(node) == node
     assert dataclasses.replace(node, value=node.value + 1) != node
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_replacing_gives_what_the_standard_function_gives(name: str) -> None:
+    """A copy with other values is that of `dataclasses.replace`, for classes of both decorators; so is the refusal."""
+    for classes in (LAZY, STANDARD):
+        for one in make_all(classes, name):
+            changes = {"a": 7} if name != "Empty" else {}
+            assert repr(replace(one, **changes)) == repr(dataclasses.replace(one, **changes))
+            with pytest.raises(TypeError, match="unknown"):
+                replace(one, unknown=1)
 
 
 def test_default_factories_make_a_value_for_each_object() -> None:

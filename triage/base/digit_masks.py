@@ -16,6 +16,7 @@ _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
 _MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
+_MOST_LONG_TEXTS = 64
 
 Answer = TypeVar("Answer")
 AnswerOf = TypeVar("AnswerOf", covariant=True)
@@ -29,6 +30,9 @@ class MaskedQuestion(Protocol[AnswerOf]):
 
     def of_mask(self, mask: bytes) -> AnswerOf:
         """Return the answer for all lines with a mask."""
+
+    def of_masks(self, masks: Sequence[bytes]) -> Sequence[AnswerOf]:
+        """Return the answers for several masks."""
 
 
 def mask_digits(text: bytes) -> bytes:
@@ -49,6 +53,10 @@ def mask_text(text: str) -> str:
     return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
+mask_long_text = functools.lru_cache(_MOST_LONG_TEXTS)(mask_text.__wrapped__)
+"""The same for texts of which few are remembered."""
+
+
 def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
     """Return a function that asks a line's mask, and remembers the answer. No digit may decide the question."""
     remembered = functools.lru_cache(_MOST_ANSWERS)(question)
@@ -60,7 +68,11 @@ def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
     def of_mask(mask: bytes) -> Answer:
         return remembered(mask) if len(mask) <= _LONGEST_KEPT else question(mask)
 
-    ask.of_mask = of_mask  # type: ignore[attr-defined]
+    def of_masks(masks: Sequence[bytes]) -> Sequence[Answer]:
+        is_short = max(map(len, masks), default=0) <= _LONGEST_KEPT
+        return list(map(remembered if is_short else of_mask, masks))
+
+    ask.of_mask, ask.of_masks = of_mask, of_masks  # type: ignore[attr-defined]
     return cast("MaskedQuestion[Answer]", ask)
 
 
@@ -80,10 +92,11 @@ def ask_lines(question: MaskedQuestion[Answer], data: bytes) -> Iterator[tuple[i
 
     Each mask is asked once, however many lines have it.
     """
-    lines = split_lines(data)
-    answers = {mask: answer for mask in list_masks(data) if (answer := question.of_mask(mask))}
-    if answers:
-        for mask, start in lines:
+    masks = list_masks(data)
+    every = question.of_masks(masks)
+    if any(every):
+        answers = {mask: answer for mask, answer in zip(masks, every, strict=True) if answer}
+        for mask, start in split_lines(data):
             if mask in answers:
                 yield start, start + len(mask), answers[mask]
 

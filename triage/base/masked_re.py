@@ -12,11 +12,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from triage.base.digit_masks import mask_text
+from triage.base.digit_masks import mask_long_text, mask_text
 from triage.base.lazy_re import lazy_re
 
 _MOST_ANSWERS = 1 << 12
 _LONGEST_KEPT = 1 << 11  # characters of a text whose answer is remembered
+# The same of few texts, such as the last lines of a rank together.
+_LONGEST_FEW, _MOST_FEW = 1 << 13, 1 << 6
 _DIGITS = "0123456789"
 _TOKEN = lazy_re(
     r"(?P<escape>\\(?:x\w{2}|u\w{4}|U\w{8}|.))|(?P<count>\{\d*,?\d*\})|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
@@ -40,6 +42,7 @@ class MaskedPattern:
         self.pattern = pattern
         self._flags = flags
         self._answers: dict[str, bool] = {}
+        self._answers_of_few: dict[str, bool] = {}
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return what `re.Pattern.search` returns."""
@@ -64,14 +67,17 @@ class MaskedPattern:
 
     def may_match(self, text: str) -> bool:
         """May the pattern be found in a text with these digits or others?"""
-        if len(text) > _LONGEST_KEPT:
+        if len(text) <= _LONGEST_KEPT:
+            mask, answers, most = mask_text(text), self._answers, _MOST_ANSWERS
+        elif len(text) <= _LONGEST_FEW:
+            mask, answers, most = mask_long_text(text), self._answers_of_few, _MOST_FEW
+        else:
             return True
-        mask = mask_text(text)
-        answer = self._answers.get(mask)
+        answer = answers.get(mask)
         if answer is None:
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.clear()
-            answer = self._answers[mask] = self._wide.search(mask) is not None
+            if len(answers) >= most:
+                answers.clear()
+            answer = answers[mask] = self._wide.search(mask) is not None
         return answer
 
     @functools.cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.lazy_re import lazy_re
 
 _STEP = lazy_re(
@@ -15,10 +16,16 @@ _EPOCH = lazy_re(r"(?i)(?<![a-z0-9])epoch['\"]?[ :=#]*\[? *(\d{1,9})\b(?!\.\d)")
 
 def read_step(text: str) -> int | None:
     """Return the step in a line: `step 12`, `'step': 12`, `12/500`, or else the epoch; None if it states none."""
+    place = _find_step(text)
+    return int(text[place]) if place is not None else None
+
+
+@ask_masked_text
+def _find_step(text: str) -> slice | None:
     for pattern in (_STEP, _OF_TOTAL, _EPOCH):
         match = pattern.search(text)
         if match is not None:
-            return int(match[1])
+            return slice(*match.span(1))
     return None
 
 

@@ -5,11 +5,11 @@ Cost: the scan is not needed. The head and the tail of every text are in memory 
 
 from __future__ import annotations
 
-import dataclasses
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 
+from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
 from triage.compare.quantities import RankValue, extract_values, fixed_pattern, quantity_pattern
 from triage.compare.runs import find_runs
@@ -83,13 +83,10 @@ class ObservedValues:
     def _place(self, values: list[RankValue]) -> list[RankValue]:
         """Add the runs, and take ranks for local ranks where they are."""
         if self._ranks_are_local:
-            return [
-                dataclasses.replace(value, rank=None, origin=dataclasses.replace(value.origin, local_rank=value.rank))
-                for value in values
-            ]
+            return [replace(value, rank=None, origin=replace(value.origin, local_rank=value.rank)) for value in values]
         if not self.run_of:
             return values
-        return [dataclasses.replace(value, run=self.run_of.get(value.source, "")) for value in values]
+        return [replace(value, run=self.run_of.get(value.source, "")) for value in values]
 
     def _read_end(self, finder: StepFinder) -> list[RankValue]:
         source, scan = finder.source, finder.scan

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
+from triage.base.digit_masks import mask_digits, mask_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import widen_digits
 from triage.compare.log_steps import read_last_step, read_step
 from triage.compare.setting_rules import RulesError
 from triage.model.evidence import Origin, Source
@@ -21,6 +23,7 @@ Agreement = Literal["exact", "must", "maybe", "fixed", "memory"]
 Writer = tuple[int, str]
 """Rank (-1: unknown) and run; without a rank, also what else names the writer. Sorts by rank."""
 _NAME = lazy_re(r"[a-z][a-z0-9]*(?: [a-z0-9]+)*")
+_LONGEST_KEPT = 1 << 11  # bytes of a line whose mask is remembered
 _NUMBER = r"[+-]?(?:\d{1,18}(?:\.\d{1,20})?(?:[eE][+-]?\d{1,3})?|nan|inf)"
 _GROUPED = r"\d{1,3}(?:,\d{3}){1,5}(?![\w.])"
 _SHAPE = r"(?:torch\.Size\()?[\[(]\d{1,12}(?:, ?\d{1,12}){0,7},?[\])]\)?"
@@ -111,6 +114,63 @@ def _value_pattern(memory: bool) -> re.Pattern[str]:
     )
 
 
+class _ValuePlace(NamedTuple):
+    """Where the parts of a value stand in a text."""
+
+    agreement: Agreement
+    of: slice
+    name: slice
+    value: slice
+    unit: slice
+
+
+def _find_values(text: str, memory: bool) -> Sequence[_ValuePlace]:
+    """Return the places of the values in a text.
+
+    Where no digit of a pattern can be meant, they stand at the same places in all texts with these digits or others.
+    """
+    places = _find_in_mask(mask_text(text), memory)
+    return _find_in_text(text, memory) if places is None else places
+
+
+@lru_cache(1 << 12)
+def _find_in_mask(mask: str, memory: bool) -> Sequence[_ValuePlace] | None:
+    return None if _digit_pattern().search(mask) else _find_in_text(mask, memory)
+
+
+def _find_in_text(text: str, memory: bool) -> Sequence[_ValuePlace]:
+    matches = list(_value_pattern(False).finditer(text))
+    matches += _value_pattern(True).finditer(text) if memory else []
+    places = []
+    for match in matches:
+        agreement = _agreements()[re.sub(r"[ _-]+", "", match["quantity"].lower())]
+        parts = [slice(*match.span(part)) if match[part] else slice(0) for part in ("of", "name", "value")]
+        unit = slice(*match.span("unit")) if agreement == "memory" else slice(0)
+        places.append(_ValuePlace(agreement, parts[0], parts[1], parts[2], unit))
+    return tuple(places)
+
+
+def _may_have_quantity(line: bytes, memory: bool) -> bool:
+    """Whether the pattern of quantities is found in a line."""
+    answer = _may_mask_have_quantity(mask_digits(line), memory) if len(line) <= _LONGEST_KEPT else None
+    return quantity_pattern(memory).search(line) is not None if answer is None else answer
+
+
+@lru_cache(1 << 12)
+def _may_mask_have_quantity(mask: bytes, memory: bool) -> bool | None:
+    """The same of all lines with a mask; None where a digit of a name may be meant."""
+    if _digit_pattern().search(mask.decode("latin-1")):
+        return None
+    return quantity_pattern(memory).search(mask) is not None
+
+
+@cache
+def _digit_pattern() -> re.Pattern[str]:
+    """A pattern of masks in whose texts a digit of a value's pattern may be meant: `sha256`, `params l2`, `0x`."""
+    names = [name for name in load_quantities() if any(map(str.isdigit, name))]
+    return re.compile("(?i)" + "|".join(map(widen_digits, ["0x", *map(_spelling_pattern, names)])))
+
+
 @cache
 def quantity_pattern(memory: bool) -> Any:
     """A pattern of lines that may contain a quantity; over bytes, in time linear in them."""
@@ -162,7 +222,7 @@ def _last_lines(data: bytes, memory: bool, most: int) -> list[tuple[int, int]]:
     end = len(data)
     for _ in range(_SINGLE_LINES * most):
         start = data.rfind(b"\n", 0, end) + 1
-        if quantity_pattern(memory).search(data[start:end]):
+        if _may_have_quantity(data[start:end], memory):
             lines.append((start, end))
         if not start or len(lines) == most:
             return lines[::-1]
@@ -190,31 +250,29 @@ def _line_values(
     source: Source, line: Line, data: bytes, start: int, complete: CompleteOrigin, memory: bool
 ) -> Iterator[RankValue]:
     text = line.parsed.text[:2000]
-    matches = list(_value_pattern(False).finditer(text))
-    matches += _value_pattern(True).finditer(text) if memory else []
-    if not matches:
+    places = _find_values(text, memory)
+    if not places:
         return
     origin = complete(source.name, line.parsed.origin)
     step = read_step(text)
     if step is None and line.parsed.origin.rank is None:  # the file is this rank's own: the step is some lines above
         step = read_last_step(data[max(0, start - _LOOK_BACK) : start].decode("utf-8", "replace"))
-    for match in matches:
-        agreement = _agreements()[re.sub(r"[ _-]+", "", match["quantity"].lower())]
+    shown = line.raw[:300]
+    for agreement, of, name, value, unit in places:
         if agreement == "fixed" and _OF_MODEL_PART.search(text):
             continue
-        unit = match["unit"] if agreement == "memory" else ""
         yield RankValue(
-            key=f"{match['of']} {match['name']}" if match["of"] else match["name"],
+            key=f"{text[of]} {text[name]}" if text[of] else text[name],
             agreement=agreement,
             rank=origin.rank,
             attempt=origin.attempt,
             step=None if agreement == "fixed" else step,
-            text=match["value"] + (f" {unit}" if unit else ""),
-            number=_parse_number(match["value"], agreement, unit),
+            text=text[value] + (f" {text[unit]}" if text[unit] else ""),
+            number=_parse_number(text[value], agreement, text[unit]),
             source=source.name,
             offset=line.offset,
             origin=origin,
-            line=line.raw[:300],
+            line=shown,
         )
 
 

@@ -7,6 +7,7 @@ import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.evicted_pods import on_evicted_pod
 from triage.diagnose.launcher_reports import is_launcher_report
@@ -80,7 +81,7 @@ def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     ]
     origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [
-        fact if origin is fact.origin else dataclasses.replace(fact, origin=origin, rank_basis=fact.rank_basis or basis)
+        fact if origin is fact.origin else replace(fact, origin=origin, rank_basis=fact.rank_basis or basis)
         for fact, origin, (_, basis) in zip(facts, origins, places, strict=True)
     ]
 
@@ -94,7 +95,7 @@ def _with_stated_host(fact: Evidence, job: JobMap) -> Origin:
     origin = fact.origin
     if fact.rank_basis != "stated" or origin.rank is None or origin.host is not None:
         return origin
-    return dataclasses.replace(origin, host=job.host_of(origin.rank))
+    return replace(origin, host=job.host_of(origin.rank))
 
 
 def by_stated_process(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -110,14 +111,14 @@ def _of_stated_pid(fact: Evidence, job: JobMap) -> Evidence:
     address = _STATED_ADDRESS.search(own_text(fact))
     host = address[1] if address is not None else fact.origin.host
     ranks = {rank for pid in pids for rank in job.ranks_of_pid(host, pid)}
-    return dataclasses.replace(with_origin(fact, rank=ranks.pop()), rank_basis="pid") if len(ranks) == 1 else fact
+    return replace(with_origin(fact, rank=ranks.pop()), rank_basis="pid") if len(ranks) == 1 else fact
 
 
 def _at_pci_address(fact: Evidence, job: JobMap) -> Evidence:
     if not isinstance(fact.detail, KernelDetail) or fact.origin.rank is not None:
         return fact
     rank = job.rank_of_gpu(fact.origin.host, fact.detail.pci_address)
-    return fact if rank is None else dataclasses.replace(with_origin(fact, rank=rank), rank_basis="device")
+    return fact if rank is None else replace(with_origin(fact, rank=rank), rank_basis="device")
 
 
 def stopped_by_launcher(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -133,10 +134,10 @@ def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:
         if isinstance(fact.detail, ExitDetail) and fact.detail.stopped_by_agent and fact.origin.pid is not None:
             stopped[fact.origin.pid].add(fact.origin.host)
     return [
-        dataclasses.replace(
+        replace(
             fact,
             fields={**fact.fields, "by": "agent"},
-            detail=dataclasses.replace(fact.detail, stopped_by_agent=True),
+            detail=replace(fact.detail, stopped_by_agent=True),
         )
         if isinstance(fact.detail, ExitDetail)
         and _is_on_one_of(fact.origin.host, stopped.get(fact.origin.pid or 0, set()))
@@ -188,7 +189,7 @@ def _is_same_host(host: str | None, other: str | None) -> bool:
 def _attributed(fact: Evidence, owner: Origin) -> Evidence:
     """Return the fact as one of this rank, which ended the way that the fact says."""
     own = with_origin(fact, rank=owner.rank, local_rank=owner.local_rank, host=fact.origin.host or owner.host)
-    return dataclasses.replace(own, rank_basis="exit status")
+    return replace(own, rank_basis="exit status")
 
 
 def by_ended_ranks(facts: list[Evidence], job: JobMap) -> list[Evidence]:
@@ -220,7 +221,7 @@ def _is_inner_failure(fact: Evidence) -> bool:
 def _with_origins(fact: Evidence, lasts: Sequence[Evidence]) -> list[Evidence]:
     if not lasts or not _is_inner_failure(fact) or not _has_no_rank(fact):
         return [fact]
-    return [dataclasses.replace(fact, origin=last.origin, count=1, rank_basis=last.rank_basis) for last in lasts]
+    return [replace(fact, origin=last.origin, count=1, rank_basis=last.rank_basis) for last in lasts]
 
 
 def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
@@ -233,7 +234,7 @@ def _as_often_as_ranks(facts: list[Evidence]) -> list[Evidence]:
         return facts
     hosts = {fact.origin.host for fact in unplaced}
     host = next(iter(hosts)) if len(hosts) == len(owners) == 1 else None
-    first = dataclasses.replace(unplaced[0], count=1, origin=dataclasses.replace(unplaced[0].origin, host=host))
+    first = replace(unplaced[0], count=1, origin=replace(unplaced[0].origin, host=host))
     gone = set(map(id, unplaced))
     return [fact for fact in facts if id(fact) not in gone] + [
         _attributed(first, owner) for _, owner in sorted(owners.items())
@@ -259,7 +260,7 @@ def _on_every_rank(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     ended = {fact.origin.rank for fact in facts if isinstance(fact.detail, ExitDetail) and _is_failed(fact.detail)}
     if not set(range(size)) <= ended:
         return facts
-    first = dataclasses.replace(unplaced[0], count=1, rank_basis="every rank")
+    first = replace(unplaced[0], count=1, rank_basis="every rank")
     gone = set(map(id, unplaced))
     return [fact for fact in facts if id(fact) not in gone] + [with_origin(first, rank=rank) for rank in range(size)]
 
@@ -364,11 +365,11 @@ def _merge(copies: list[Evidence]) -> Evidence:
         ((fact.origin.time, fact.inherits_time) for fact in copies if fact.origin.time is not None),
         default=(None, False),
     )
-    return dataclasses.replace(
+    return replace(
         best,
         count=max(sum(fact.count for fact in same) for same in by_file.values()),
         fields={name: value for fact in reversed(ordered) for name, value in fact.fields.items()},
-        origin=dataclasses.replace(best.origin, time=time),
+        origin=replace(best.origin, time=time),
         detail=_merge_details([fact.detail for fact in ordered if fact.detail is not None]),
         inherits_time=inherited,
         rank_basis=next((fact.rank_basis for fact in ordered if fact.rank_basis), ""),
@@ -383,7 +384,7 @@ def _merge_details(details: Sequence[Detail]) -> Detail | None:
     for part in dataclasses.fields(details[0]):
         values = [getattr(detail, part.name) for detail in details if type(detail) is type(details[0])]
         known[part.name] = next((value for value in values if value), values[0])
-    return dataclasses.replace(details[0], **known)
+    return replace(details[0], **known)
 
 
 def _is_quoted(fact: Evidence) -> bool:

@@ -7,10 +7,9 @@ inferences, weigh, choose. The last attempt that has a root cause decides.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.catalog.match import Match, Matcher, MatchSession
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import attempts, attribution, causes, rules
@@ -113,7 +112,7 @@ def diagnose(
     """
     attributed, attributing_rules = attribution.attribute(evidence, job, without)
     activities = [
-        (source, dataclasses.replace(one, origin=job.with_corrected_time(job.complete(source, one.origin))))
+        (source, replace(one, origin=job.with_corrected_time(job.complete(source, one.origin))))
         for source, one in activities
     ]
     clocks = _tie_clocks(activities, job)
@@ -138,7 +137,7 @@ def diagnose(
     superseded = _solve_superseded(shared, left_out) if outcome.finish_offsets else []
     result = _combine(solved, superseded, outcome)
     fired_rules = attributing_rules | result.fired_rules
-    return dataclasses.replace(result, left_out=left_out, fired_rules=fired_rules, absent=job.missing_ranks())
+    return replace(result, left_out=left_out, fired_rules=fired_rules, absent=job.missing_ranks())
 
 
 def _with_their_endings(

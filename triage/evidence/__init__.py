@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 
+from triage.base.lazy_dataclass import replace
 from triage.evidence import backtraces, launcher, message, native, python, ras
 from triage.evidence.extractor import Extractor
 from triage.evidence.redact import redact_all
@@ -109,7 +109,7 @@ def extract(block: Block) -> list[Evidence]:
 
 def add_count(fact: Evidence, more: int) -> Evidence:
     """Return the fact with its count raised by `more` lines of its kind that the scan dropped."""
-    return dataclasses.replace(fact, count=fact.count + more)
+    return replace(fact, count=fact.count + more)
 
 
 def extract_text(text: str, name: str = "sample") -> list[Evidence]:

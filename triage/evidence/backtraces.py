@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import TYPE_CHECKING
 
 from triage.base.lazy_re import lazy_re
@@ -84,6 +85,7 @@ def _summarise(block: Block, crash: Crash) -> str:
     return "\n".join([*head, *([f"crash point: {crash.text}"] if crash.key else []), *shown])
 
 
+@functools.lru_cache(maxsize=256)  # many ranks print the same stack
 def find_crash(lines: tuple[str, ...]) -> tuple[Stacks, Crash] | None:
     """Return the first stacks in the lines that have a crash point, else the first of all."""
     from triage.stacks.parser import parse_stacks

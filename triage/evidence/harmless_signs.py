@@ -8,14 +8,14 @@ that asks for an earlier boot, a heading of a document. They count only where no
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter
 
-from triage.base.digit_masks import ask_masked_text, mask_digits
-from triage.base.lazy_dataclass import dataclass
+from triage.base.digit_masks import ask_masked_text
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.evidence.endings.failure_terms import goes_on
@@ -72,7 +72,7 @@ def mark_harmless(facts: Sequence[Evidence], text: Text) -> list[Evidence]:
     signs = [_find_sign(fact, text, lines) if _may_be_harmless(fact) else "" for fact in facts]
     unmarked = {(fact.text, fact.origin.rank) for fact, sign in zip(facts, signs, strict=True) if not sign}
     return [
-        dataclasses.replace(fact, fields={**fact.fields, HARMLESS: sign})
+        replace(fact, fields={**fact.fields, HARMLESS: sign})
         if sign and (fact.text, fact.origin.rank) not in unmarked
         else fact
         for fact, sign in zip(facts, signs, strict=True)
@@ -101,9 +101,26 @@ class _Glance:
 class _Region:
     """The lines behind facts that stand near each other, their offsets, and those that may be signs, by their index."""
 
-    lines: Sequence[Line]
+    line_at: Callable[[int], Line]
     offsets: Sequence[int]
     signs: Sequence[tuple[int, _Glance]]
+
+
+def _no_line(number: int) -> Line:
+    raise IndexError(number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """The lines right behind a fact, and those near behind it that may be signs, by their index in a region."""
+
+    next_lines: Sequence[Line]
+    signs: Sequence[tuple[int, _Glance]]
+    line_at: Callable[[int], Line]
+
+    def lines_that(self, may_be: Callable[[_Glance], bool]) -> Iterator[Line]:
+        """Yield the lines near behind that may be signs of a kind; the others need not be parsed."""
+        return (self.line_at(number) for number, glance in self.signs if may_be(glance))
 
 
 class _LinesBehind:
@@ -117,26 +134,38 @@ class _LinesBehind:
             self._borders.append((start, offset + _REACH))
         self._regions: dict[int, _Region] = {}
 
-    def near(self, fact: Evidence) -> tuple[Sequence[Line], Sequence[tuple[_Glance, Line]]]:
+    def near(self, fact: Evidence) -> _Behind:
         """Return the lines right behind a fact, and those near behind it that may be signs."""
         if fact.end <= fact.offset:
-            return (), ()
+            return _Behind((), (), _no_line)
         region = self._read(fact.offset)
         first = bisect.bisect_left(region.offsets, fact.end)
         stop = min(first + _NEAR_LINES, bisect.bisect_left(region.offsets, fact.offset + _REACH))
         near = region.signs[_bisect_signs(region.signs, first) : _bisect_signs(region.signs, stop)]
-        signs = [(glance, region.lines[number]) for number, glance in near]
-        return region.lines[first : min(first + _NEXT_LINES, stop)], signs
+        next_lines = [region.line_at(number) for number in range(first, min(first + _NEXT_LINES, stop))]
+        return _Behind(next_lines, near, region.line_at)
 
     def _read(self, offset: int) -> _Region:
         """Return the region in which a fact stands."""
         number = bisect.bisect_right(self._borders, (offset, math.inf)) - 1
         if number not in self._regions:
             start, end = self._borders[number]
-            lines = list(self._text.lines_from(start, end - start))
-            signs = [(index, glance) for index, glance in enumerate(map(_glance_at, lines)) if glance.may_be_sign]
-            self._regions[number] = _Region(lines, [line.offset for line in lines], signs)
+            self._regions[number] = _read_region(self._text, start, end - start)
         return self._regions[number]
+
+
+def _read_region(text: Text, start: int, reach: int) -> _Region:
+    places = text.places_from(start, reach)
+    if places is None:
+        lines = list(text.lines_from(start, reach))
+        return _Region(lines.__getitem__, [line.offset for line in lines], _list_signs(map(_glance_at, lines)))
+    glances = {mask: _glance_of(mask, text.layout.table) for mask in {place[1] for place in places}}
+    signs = _list_signs(glances[place[1]] for place in places)
+    return _Region(lambda index: text.line_at(places[index]), [place[0] for place in places], signs)
+
+
+def _list_signs(glances: Iterable[_Glance]) -> list[tuple[int, _Glance]]:
+    return [(index, glance) for index, glance in enumerate(glances) if glance.may_be_sign]
 
 
 def _bisect_signs(signs: Sequence[tuple[int, _Glance]], index: int) -> int:
@@ -144,17 +173,17 @@ def _bisect_signs(signs: Sequence[tuple[int, _Glance]], index: int) -> int:
 
 
 def _find_sign(fact: Evidence, text: Text, lines: _LinesBehind) -> str:
-    return _find_sign_behind(fact, *lines.near(fact)) or _find_sign_before(fact, text)
+    return _find_sign_behind(fact, lines.near(fact)) or _find_sign_before(fact, text)
 
 
-def _find_sign_behind(fact: Evidence, next_lines: Sequence[Line], signs: Sequence[tuple[_Glance, Line]]) -> str:
-    if any(glance.may_show_a_run and _RUNS.search(_text_of(line)) for glance, line in signs):
+def _find_sign_behind(fact: Evidence, behind: _Behind) -> str:
+    if any(_RUNS.search(_text_of(line)) for line in behind.lines_that(attrgetter("may_show_a_run"))):
         return "A later line shows that a job or a program runs"
-    if _recovers(fact, [_text_of(line) for glance, line in signs if glance.states_recovery]):
+    if _recovers(fact, [_text_of(line) for line in behind.lines_that(attrgetter("states_recovery"))]):
         return "A later line shows that what it names works again"
-    if _makes_steps(fact, (line.parsed for glance, line in signs if glance.may_be_progress)):
+    if _makes_steps(fact, (line.parsed for line in behind.lines_that(attrgetter("may_be_progress")))):
         return "Steps follow its line"
-    if any(_is_same_writer(fact, line.parsed) and goes_on(line.parsed.text) for line in next_lines):
+    if any(_is_same_writer(fact, line.parsed) and goes_on(line.parsed.text) for line in behind.next_lines):
         return "The next lines say that the program goes on"
     return ""
 
@@ -167,9 +196,12 @@ def _glance_at(line: Line) -> _Glance:
     """Return what a line may show: most lines behind a failure are no sign, and need not be parsed."""
     if line.outer is not None:
         return _glance_at_text(line.parsed.text)
-    mask = mask_digits(line.data if line.is_undecoded else line.raw.encode("utf-8", "surrogatepass"))
+    return _glance_of(line.mask, line.table)
+
+
+def _glance_of(mask: bytes, table: Table) -> _Glance:
     ask = _glance_at_mask if len(mask) <= _LONGEST_KEPT else _glance_at_mask.__wrapped__
-    return ask(mask, line.table)
+    return ask(mask, table)
 
 
 @functools.lru_cache(1 << 12)

@@ -6,6 +6,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable
 
+from triage.base.digit_masks import ask_masked, list_masks
 from triage.base.lazy_re import lazy_re
 from triage.model import Evidence
 from triage.records.text import Text
@@ -22,9 +23,14 @@ _PASSED = lazy_re(r"\bPASS(?:ED)?\b|(?i:\bas expected\b)|: (?:ok|OK|passed)\s*$"
 _NEAR_LINES, _REACH = 3, 1 << 12
 
 
+@ask_masked
+def _may_inject(line: bytes) -> bool:
+    return _HINT in line.lower()
+
+
 def mark_provoked(facts: Iterable[Evidence], text: Text, tail: bytes) -> list[Evidence]:
     """Return the facts of a source; those that a test provoked have the field. `tail` is the end of the source."""
-    if _HINT not in tail.lower():
+    if not any(_may_inject.of_masks(list_masks(tail))):
         return list(facts)
     return [
         dataclasses.replace(fact, fields={**fact.fields, PROVOKED: "yes"}) if _is_provoked(fact, text) else fact

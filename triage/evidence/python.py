@@ -9,11 +9,11 @@ Also failed tests, from the summary and the sections of pytest, with the further
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
 from triage.evidence.exception_chains import FRAME, ChainedException, choose_failure
 from triage.evidence.extractor import make_evidence
@@ -109,9 +109,9 @@ def _parse_chain(block: Block) -> list[Evidence]:
         named = _rank_of_heading(lines[0], parts[index - 1][0][-1:] if index else [])
         if named is not None:
             origin = _origin_of_quoted(fact.origin, named)
-            fact = dataclasses.replace(fact, origin=origin, rank_basis="" if origin is fact.origin else "stated")
+            fact = replace(fact, origin=origin, rank_basis="" if origin is fact.origin else "stated")
         if process and index and isinstance(fact.detail, ExceptionDetail):
-            fact = dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, spawn_index=int(process[1])))
+            fact = replace(fact, detail=replace(fact.detail, spawn_index=int(process[1])))
         facts.append(fact)
         chain.append(ChainedException(fact.fields.get("type", ""), fact.fields.get("message", ""), lines, link))
     return _mark_secondary(facts, choose_failure(chain))
@@ -120,7 +120,7 @@ def _parse_chain(block: Block) -> list[Evidence]:
 def _mark_secondary(facts: list[Evidence], chosen: int) -> list[Evidence]:
     """Return the facts of a chain, all but the chosen one marked as not the failure."""
     return [
-        dataclasses.replace(fact, detail=dataclasses.replace(fact.detail, secondary=index != chosen))
+        replace(fact, detail=replace(fact.detail, secondary=index != chosen))
         if isinstance(fact.detail, ExceptionDetail)
         else fact
         for index, fact in enumerate(facts)
@@ -134,15 +134,15 @@ def _with_origin_of_worker(block: Block) -> Block:
     worker = tasks[-1] if tasks else _RAY_ACTOR.search(text) if "actor_id: " in text else None
     if worker is None or block.origin.rank is not None:
         return block
-    origin = dataclasses.replace(block.origin, pid=int(worker["pid"]), host=worker["ip"] or block.origin.host)
-    return dataclasses.replace(block, origin=origin)
+    origin = replace(block.origin, pid=int(worker["pid"]), host=worker["ip"] or block.origin.host)
+    return replace(block, origin=origin)
 
 
 def _origin_of_quoted(origin: Origin, rank: int) -> Origin:
     """Return the origin of a traceback that one rank quotes of another: host and pid are those of the writer."""
     if origin.rank == rank:
         return origin
-    return dataclasses.replace(origin, rank=rank, local_rank=None, host=None, pid=None)
+    return replace(origin, rank=rank, local_rank=None, host=None, pid=None)
 
 
 def _rank_of_heading(header: str, before: list[str]) -> int | None:
@@ -242,7 +242,7 @@ def _parse_shared(block: Block) -> list[Evidence]:
     for lines, link in _split_chain(block.lines):
         fact = _parse_exception(block, lines, _chain_of(link) if link else "final", interleaved=True)
         if fact is not None:
-            facts.append(dataclasses.replace(fact, count=block.writers))
+            facts.append(replace(fact, count=block.writers))
     return facts
 
 
@@ -253,7 +253,7 @@ def _count_mixed(block: Block) -> list[Evidence]:
     for text, count in counts.items():
         name, _, message = text.partition(":")
         fact = make_exception(block, text, name.rpartition(".")[2], {"message": message.strip()}, interleaved=True)
-        facts.append(dataclasses.replace(fact, count=count))
+        facts.append(replace(fact, count=count))
     return facts
 
 

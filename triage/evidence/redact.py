@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from triage.base.digit_masks import mask_text
+from triage.base.digit_masks import mask_long_text, mask_text
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import widen_digits
 from triage.evidence.redaction import Pseudonyms, Redaction, load_redaction
@@ -22,7 +22,7 @@ from triage.evidence.secrets import EMAIL, RULES
 from triage.evidence.secrets.interface import mask_match
 from triage.model import Diagnosis, Evidence
 
-_LONGEST_KEPT = 1 << 11  # characters of a text whose hints are remembered
+_LONGEST_KEPT, _LONGEST_FEW = 1 << 11, 1 << 13  # characters of a text whose hints are remembered; of few texts
 _PLAIN = (int, float, bool, type(None))
 SHORTEST = 10  # characters of a secret with its name: key='abcd'
 _EMAIL = lazy_re(EMAIL)
@@ -47,12 +47,17 @@ def _hints() -> Any:
 
 def _hinted(text: str) -> Sequence[int]:
     """Return the numbers of the rules, in order, of which a text with these digits or others holds a hint."""
-    return _hinted_in_mask(mask_text(text)) if len(text) <= _LONGEST_KEPT else _hinted_in_mask.__wrapped__(text)
+    if len(text) <= _LONGEST_KEPT:
+        return _hinted_in_mask(mask_text(text))
+    return _hinted_in_long_mask(mask_long_text(text)) if len(text) <= _LONGEST_FEW else _match_hints(text)
 
 
-@functools.lru_cache(maxsize=1 << 12)
-def _hinted_in_mask(mask: str) -> Sequence[int]:
+def _match_hints(mask: str) -> Sequence[int]:
     return sorted(_hints().Match(mask.encode("utf-8", "replace")) or ())
+
+
+_hinted_in_mask = functools.lru_cache(maxsize=1 << 12)(_match_hints)
+_hinted_in_long_mask = functools.lru_cache(maxsize=1 << 6)(_match_hints)
 
 
 def redact(text: str) -> str:

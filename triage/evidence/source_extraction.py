@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import bisect
-import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from triage import evidence
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, learn_job, provoked, ras
 from triage.evidence.endings.extraction import find_endings, find_stated_exits
@@ -104,7 +103,7 @@ def _mark_alone(endings: Iterable[Evidence], facts: Sequence[Evidence]) -> Itera
         if isinstance(detail, EndingDetail):
             next_fact = bisect.bisect_left(offsets, detail.first)
             is_alone = next_fact == len(offsets) or offsets[next_fact] > ending.end
-            yield dataclasses.replace(ending, detail=dataclasses.replace(detail, alone=is_alone))
+            yield replace(ending, detail=replace(detail, alone=is_alone))
         else:
             yield ending
 

@@ -360,6 +360,8 @@ def _find_program_tag(lines: Sequence[str], looks: Sequence[_Look], table: Table
         return None
     if table is BY_START and 3 * sum(look.has_rank for look in looks) >= len(lines):
         return None
+    if table is UNLABELLED and 3 * sum(look.has_unlabelled_rank for look in looks) >= len(lines):
+        return None
     if 3 * sum(names_rank(line, table) for line in lines) >= len(lines):
         return None
     texts = [read_text(line, table)[0] for line in lines]
@@ -391,7 +393,8 @@ def _remove_stamps(lines: Sequence[str]) -> list[str]:
 class _Look:
     """What a line shows by all but its digits: a label at its start, or behind its prefix; a banner; pdsh's own report.
 
-    `may_be_tagged`: a program may name its rank in it; `has_rank`: a prefix does. `prefixes` has a row for each view of
+    `may_be_tagged`: a program may name its rank in it; `has_rank`: a prefix does, `has_unlabelled_rank`: also
+    where labels are none. `prefixes` has a row for each view of
     the line, without some of its prefixes: which file prefixes begin it. None stands for a view without the line.
     """
 
@@ -401,6 +404,7 @@ class _Look:
     is_of_pdsh: bool
     may_be_tagged: bool
     has_rank: bool
+    has_unlabelled_rank: bool
     prefixes: tuple[tuple[bool, ...] | None, ...]
 
 
@@ -420,6 +424,7 @@ def _look_at(line: str) -> _Look:
         _PDSH_REPORT.match(line) is not None,
         _MAY_BE_TAGGED.search(line) is not None,
         names_rank(line, BY_START),
+        names_rank(line, UNLABELLED),
         tuple(tuple(map(_begins(text), FILE_PREFIXES)) if texts else None for texts in views for text in texts or [""]),
     )
 

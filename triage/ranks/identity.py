@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, TypeVar, cast
 
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.model.details import RankBasis
 from triage.model.evidence import Origin
 from triage.ranks.clocks import HostClocks

@@ -100,7 +100,7 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
         )
     if wrapper:
         return Layout(table, wrapper)
-    longest = max(len(line) for data in (head, tail) for line in data.split(b"\n"))
+    longest = max(max(map(len, data.split(b"\n"))) for data in (head, tail))
     layout = Layout(table, "", 0, *_detect_collector(lines, table, longest))
     return PLAIN if table is BY_START and not (layout.cuts_lines or layout.escapes_newlines) else layout
 

@@ -61,7 +61,7 @@ _ROLE_RANK = make_grammar(
 def resolve_labels(table: Table, *pieces: bytes) -> Table:
     """Return the table for a source with these pieces, in which labels that cannot be ranks give none."""
     data = b"\n".join(pieces)
-    looks = list(itertools.chain.from_iterable(map(_look_at.of_mask, list_masks(piece)) for piece in pieces))
+    looks = [look for piece in pieces for look in _look_at.of_masks(list_masks(piece))]
     if any(entry.name == _REPLICA for entry in table["a"]):
         table = build_table((_BARE_TEE, *_in_order(table)))
     elif any(entry.name == _TEMPLATE for entry in table["[d"]) and _are_local_ranks(data):
@@ -71,7 +71,10 @@ def resolve_labels(table: Table, *pieces: bytes) -> Table:
     heads = list(dict.fromkeys(match.group() for match in _TEE.finditer(data))) if has_tee else []
     sampled = [head.decode("utf-8", "replace") for head in heads[:: len(heads) // _MOST + 1]]
     may_start = any(look.may_start for look in looks)
-    labels_nodes = any(_label_differs(head, table) for head in sampled) or _labels_nodes(data, table, may_start)
+    is_tagged = any(look.is_tagged for look in looks)
+    labels_nodes = any(_label_differs(head, table) for head in sampled) or _labels_nodes(
+        data, table, may_start=may_start, is_tagged=is_tagged
+    )
     names_hosts = any(_name_is_host(head, table) for head in sampled)
     if not (has_role_rank or labels_nodes or names_hosts):
         return table
@@ -80,17 +83,22 @@ def resolve_labels(table: Table, *pieces: bytes) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What a line may have, by all but its digits. The patterns are slow on the lines of a whole source."""
+    """What a line may have, by all but its digits. The patterns are slow on the lines of a whole source.
+
+    `is_tagged`: torch's tag may stand behind something.
+    """
 
     has_tee: bool
     may_have_two_ranks: bool
     may_start: bool
+    is_tagged: bool
 
 
 @ask_masked
 def _look_at(line: bytes) -> _Look:
     may_start = any(hint in line for hint in _STARTER_HINTS)
-    return _Look(_TEE.search(line) is not None, _MAY_BE_TWO_RANKS.search(line) is not None, may_start)
+    is_tagged = line.find(b"[rank", 1) > 0
+    return _Look(_TEE.search(line) is not None, _MAY_BE_TWO_RANKS.search(line) is not None, may_start, is_tagged)
 
 
 def _are_local_ranks(data: bytes) -> bool:
@@ -108,7 +116,7 @@ def _label_differs(head: str, table: Table) -> bool:
     return any(_is_label(entry) for start in table.values() for entry in start if entry.name in parsed.layers[:-1])
 
 
-def _labels_nodes(data: bytes, table: Table, may_start: bool) -> bool:
+def _labels_nodes(data: bytes, table: Table, *, may_start: bool, is_tagged: bool) -> bool:
     """Do the labels number nodes?
 
     A program that starts processes writes behind one (`may_start`: a line may be such a program's), or each tag (except
@@ -117,7 +125,6 @@ def _labels_nodes(data: bytes, table: Table, may_start: bool) -> bool:
     starting = _STARTER.finditer(data) if may_start else ()
     if any(_label_number(match[1], table) is not None for match in itertools.islice(starting, _MOST)):
         return True
-    is_tagged = data.count(b"[rank") > data.count(b"\n[rank") + data.startswith(b"[rank")
     tags = {match.groups() for match in _TAGGED.finditer(data)} if is_tagged else set()
     pairs = {
         (label, int(tag)) for before, tag in sorted(tags)[:_MOST] if (label := _label_number(before, table)) is not None

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 
+from triage.base.digit_masks import ask_masked_text
 from triage.base.host_lists import expand_numbers
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
@@ -271,8 +272,7 @@ SUBJECTS: tuple[StatedForm, ...] = (
 def read_stated_ranks(text: str) -> StatedRanks:
     """Return the ranks that a text is about by the first form found; none where it is not one clear statement."""
     text = text[:LONGEST]
-    lower = text.lower()
-    if not any(hint in lower for hint in _HINTS) or numbers_members(text):
+    if not _may_state_ranks(text):
         return StatedRanks()
     without_peers = remove_peers(text)
     for form in SUBJECTS:
@@ -283,6 +283,18 @@ def read_stated_ranks(text: str) -> StatedRanks:
         if mentions:
             break
     return StatedRanks()
+
+
+@ask_masked_text
+def _may_state_ranks(text: str) -> bool:
+    """Whether a form may be found in a text; no digit decides that, except in the number of a process group."""
+    lower = text.lower()
+    if not any(hint in lower for hint in _HINTS) or numbers_members(text):
+        return False
+    if "[PG ID " in text:
+        return True
+    without_peers = remove_peers(text)
+    return any(form.pattern.search(text if form.is_start else without_peers) is not None for form in SUBJECTS)
 
 
 def numbers_members(text: str) -> bool:

@@ -35,13 +35,28 @@ def epoch_seconds(match: re.Match[str], year: int) -> float | None:
 
 def seconds_of_parts(parts: Mapping[str, str], year: int) -> float | None:
     """Return the same from the groups of a match."""
+    whole = _whole_seconds(parts, year)
+    return None if whole is None else add_fraction(whole, parts.get("f"), parts.get("z"))
+
+
+@functools.lru_cache(1 << 12)  # all ranks write at the same seconds
+def whole_seconds(names: tuple[str, ...], texts: tuple[str, ...], year: int) -> int | None:
+    """Return the same from some groups by their names, without the fraction and the zone."""
+    return _whole_seconds(dict(zip(names, texts, strict=True)), year)
+
+
+def add_fraction(whole: int, fraction: str | None, zone: str | None) -> float:
+    """Return the time of whole seconds with the digits of their fraction and a zone, if there are any."""
+    return whole + (float(f"0.{fraction}") if fraction else 0.0) - _zone_offset(zone)
+
+
+def _whole_seconds(parts: Mapping[str, str], year: int) -> int | None:
     month = int(parts["M"]) if parts.get("M") else _MONTHS.index(parts["mon"]) + 1
     midnight = _start_of_day(int(parts.get("Y") or year), month, int(parts["D"]))
     hour, minute, second = int(parts["h"]), int(parts["m"]), int(parts["s"])
     if midnight is None or hour > 23 or minute > 59 or second > 60:
         return None
-    whole = midnight + 3600 * hour + 60 * minute + second
-    return whole + (float(f"0.{parts['f']}") if parts.get("f") else 0.0) - _zone_offset(parts.get("z"))
+    return midnight + 3600 * hour + 60 * minute + second
 
 
 @functools.lru_cache(1 << 10)

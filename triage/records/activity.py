@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 
 from triage.base.digit_masks import ask_masked, ask_masked_text, split_lines
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
@@ -208,7 +207,9 @@ def read_activity(
     lines = split_lines(tail)
     first = 1 if offset and not whole and len(lines) > 1 else 0
     is_parsed = layout.is_wrapped or by_prefix
-    for mask, start in reversed(lines[max(first, len(lines) - _TAIL_LINES) :]):
+    last = lines[max(first, len(lines) - _TAIL_LINES) :]
+    glances = _glance.of_masks([mask for mask, _ in last])
+    for (mask, start), glance in zip(reversed(last), reversed(glances), strict=True):
         data, place = tail[start : start + len(mask)], offset + start
         line: Line | None = None
         if is_parsed and data:
@@ -216,7 +217,6 @@ def read_activity(
             data = line.parsed.text.encode("utf-8", "replace") if line else b""
             is_taken = choice.takes(_writer_of(line.parsed) if line else b"", data, _glance(data))
         else:
-            glance = _glance.of_mask(mask)
             is_taken = choice.takes(data[glance.writer], data, glance)
         if is_taken:
             line = line or split_line(data, place, year, layout.table)[-1]
@@ -276,6 +276,12 @@ def _rank_of_tag(text: str) -> int | None:
     return stated.numbers[0] if stated.is_tag and stated.part == "rank" and len(stated.numbers) == 1 else None
 
 
+@ask_masked_text
+def _may_state_action(text: str) -> bool:
+    lower = text.lower()
+    return any(hint in lower for hint in _ACTION_HINTS)
+
+
 def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
     is_of_runtime = bool(_OF_RUNTIME.search(parsed.text[:_LONGEST_END]))
     step = None if is_of_runtime else STEP.search(parsed.text)
@@ -286,7 +292,7 @@ def _activity_of(parsed: ParsedLine, offset: int) -> Activity:
         rank = _rank_of_tag(parsed.text)
     origin = parsed.origin if rank is None or parsed.origin.rank is not None else replace(parsed.origin, rank=rank)
     path = action = None
-    if any(hint in lower for hint in _ACTION_HINTS):
+    if _may_state_action(parsed.text):
         path = _WRITTEN_PATH.search(parsed.text)
         action = next((name for name, pattern in ACTIONS if pattern.search(parsed.text)), None)
     return Activity(

@@ -6,26 +6,22 @@ skipped, so the traceback of rank 3 comes out whole from between the lines of 63
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from triage.base.lazy_dataclass import dataclass
+from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Block, Origin
-from triage.ranks.file_names import parse_file_name
 from triage.records import backtraces, headerless, panics, pytests, ras_lines, tracebacks
 from triage.records.deinterleave import FRAME, has_repeated_exception_name
 from triage.records.later_progress import Sequel, read_sequel
-from triage.records.text import REACH, Line, Text
+from triage.records.text import REACH, STAMP_REACH, Line, Text, find_time_before
 
 Named = tuple[int, int, tuple[str, ...], int]
 """Start and end of a hit line, the literals in it, and how many lines of its kind the scan dropped."""
 
-_STAMP_REACH = 1 << 12
 _HEADING_REACH = 1 << 15
-_NEAR_STAMPS = 8
 _NEAR_BEFORE = 16
 _NEAR_BEHIND = 24
 _GAP = 400  # lines of others in a row
@@ -415,7 +411,7 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
             origin = before.parsed.origin
     has_own_time = origin.time is not None
     if not has_own_time:
-        origin = dataclasses.replace(origin, time=_time_before(text, first))
+        origin = replace(origin, time=find_time_before(text, first))
     lines = tuple(line.parsed.text for line in collected.lines)
     if not first.offset and _is_title(text, first):
         lines = (lines[0].removeprefix("# "), *lines[1:])
@@ -450,7 +446,7 @@ def _is_title(text: Text, first: Line) -> bool:
 def _line_before(text: Text, first: Line) -> tuple[Line | None, bool]:
     """Return the line before a block by its writer, and whether no line that may be of this writer stands between."""
     is_next = True
-    for line in text.lines_before(first.offset, _STAMP_REACH):
+    for line in text.lines_before(first.offset, STAMP_REACH):
         if line.parsed.writer == first.parsed.writer:
             return line, is_next
         is_next = is_next and bool(line.parsed.writer)
@@ -474,24 +470,4 @@ def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:
     if origin.rank is not None:
         return origin
     rank = next((line.parsed.origin.rank for line in lines[1:4] if line.parsed.origin.rank is not None), None)
-    return dataclasses.replace(origin, rank=rank) if rank is not None else origin
-
-
-def _time_before(text: Text, line: Line) -> float | None:
-    """Return the timestamp of the nearest line before it by the same writer or rank: the block is not older."""
-    own = line.parsed
-    outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
-    rank = own.origin.rank
-    for before in text.lines_before(line.offset, _STAMP_REACH, line.start_of(outermost)):
-        other = before.parsed
-        if other.origin.time is not None and (
-            other.writer == own.writer or (rank is not None and other.origin.rank == rank)
-        ):
-            return other.origin.time
-    # The program's logger may write another prefix than `[rank3]: `.
-    ranks = {rank, None} if rank is not None and parse_file_name(text.name).rank == rank else {rank}
-    near = itertools.islice(text.lines_before(line.offset, _STAMP_REACH), _NEAR_STAMPS) if rank is not None else ()
-    for before in near:
-        if before.parsed.origin.time is not None and before.parsed.origin.rank in ranks:
-            return before.parsed.origin.time
-    return None
+    return replace(origin, rank=rank) if rank is not None else origin

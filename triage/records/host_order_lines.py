@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from triage.base.digit_masks import ask_masked, list_masks
 from triage.base.lazy_re import lazy_re
 from triage.ranks.host_orders import HostOrder
 from triage.records.text import Text
@@ -91,10 +92,15 @@ def _make_order(entries: list[tuple[str, int]], processes: int) -> HostOrder | N
     return HostOrder(tuple(hosts.items()), processes) if fits and "localhost" not in hosts else None
 
 
+@ask_masked
+def _may_have_command(line: bytes) -> bool:
+    return any(hint in line for hint in _HINTS)
+
+
 def _commands(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield start and end of the first lines that may have the command of a launcher."""
     starts: dict[int, int] = {}
-    for hint in _HINTS:
+    for hint in _HINTS if any(_may_have_command.of_masks(list_masks(data))) else ():
         at = data.find(hint)
         for _ in range(_MOST_COMMANDS):
             if at < 0:

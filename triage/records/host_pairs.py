@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from triage.base.digit_masks import ask_lines, ask_masked, split_lines
+from triage.base.digit_masks import ask_lines, ask_masked, list_masks, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.ranks.grammar import Table
 from triage.ranks.identity import JobMap
 from triage.records.described_pods import find_described_pods
-from triage.records.introductions import may_introduce, read_introduction
+from triage.records.introductions import may_introduce_in_text, read_introduction
 from triage.records.text import Line, Text, is_one_line
 
 _HINTS = (b" NCCL ", b" HCCL ", b"ank", b"  host", b"ostname", b"ode name", b"odename")
@@ -40,10 +40,14 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
     """Return the pairs in the first and last lines of a source, each once."""
     pairs: dict[HostPair, None] = {}
     for data, offset in ((head[: max(0, tail_offset)], 0), (tail, tail_offset)):
-        masks = {start: mask for mask, start in split_lines(data)} if text.layout.has_whole_lines else {}
-        for start, end in _hinted_lines(data):
+        has_masks, table = text.layout.has_whole_lines, text.layout.table
+        may_have_pairs = not has_masks or any(
+            len(mask) > _LONGEST_GLANCE or _may_be_chosen(mask, table) for mask in list_masks(data)
+        )
+        masks = {start: mask for mask, start in split_lines(data)} if has_masks and may_have_pairs else {}
+        for start, end in _hinted_lines(data) if may_have_pairs else ():
             mask = masks.get(start, b"")
-            if 0 < len(mask) <= _LONGEST_GLANCE and not _may_give_pair(mask, text.layout.table):
+            if 0 < len(mask) <= _LONGEST_GLANCE and not _may_give_pair(mask, table):
                 continue
             for line in text.parse_line(data[start:end], offset + start):
                 pairs.update(dict.fromkeys(_read(line)))
@@ -53,15 +57,23 @@ def find_host_pairs(text: Text, head: bytes, tail: bytes, tail_offset: int) -> t
 
 
 @functools.lru_cache(maxsize=1 << 12)
+def _may_be_chosen(mask: bytes, table: Table) -> bool:
+    """Whether a line with this mask has a hint and may give a pair."""
+    return bool(_hints_in.of_mask(mask)) and _may_give_pair(mask, table)
+
+
+@functools.lru_cache(maxsize=1 << 12)
 def _may_give_pair(masked: bytes, table: Table) -> bool:
     """Whether a line may name two hosts: it introduces its writer, its prefix names two, or several writers wrote it.
 
     No digit decides that.
     """
-    if may_introduce(masked) or not is_one_line(masked):
+    if not is_one_line(masked):
         return True
     parsed = Line(0, masked, 1970, table).parsed
-    return parsed.origin.host is not None and len(parsed.layers) > 1
+    has_two = parsed.origin.host is not None and len(parsed.layers) > 1
+    text = parsed.text[:_LONGEST]
+    return has_two or _TABLE_ENTRY.match(text) is not None or may_introduce_in_text(text)
 
 
 def learn_host_pair(job: JobMap, source: str, pair: HostPair) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import zlib
 from collections.abc import Iterator
+from typing import Any
 
 from triage.base.digit_masks import ask_lines, ask_masked
 from triage.base.lazy_re import lazy_re
@@ -16,7 +18,8 @@ from triage.records.text import Text
 
 # How much of the start of a source is searched. Every process introduces itself there.
 START_BYTES = 1 << 16
-_HINT = lazy_re(rb"(?i)world[_ ]?size|world[=:]|nranks|rank[ :=#]{0,2}\d{1,6} ?(?:/|of |out of )")
+_HINT_PATTERN = rb"(?i)world[_ ]?size|world[=:]|nranks|rank[ :=#]{0,2}\d{1,6} ?(?:/|of |out of )"
+_HINT = lazy_re(_HINT_PATTERN)
 _MOST = 1 << 11  # lines of a source
 _LONGEST = 400
 # A number of a part of the job, or of a node, is no global rank.
@@ -34,8 +37,9 @@ _OWN_TAG = lazy_re(r"\[rank ?\d+\]:?|<std(?:out|err|diag)>:?|\bstd(?:out|err)\b"
 def find_memberships(text: Text, start: bytes, tail: bytes, tail_offset: int) -> tuple[Membership, ...]:
     """Return what the lines at the start and the end of a source say of the group of their process."""
     memberships: list[Membership] = []
-    for data, offset in ((start[: max(0, tail_offset)], 0), (tail, tail_offset)):
-        for begin, end in _hinted_lines(data):
+    first = start[: max(0, tail_offset)]
+    for data, offset, hinted in ((first, 0, _find_hinted_lines(first)), (tail, tail_offset, _hinted_lines(tail))):
+        for begin, end in hinted:
             for line in text.parse_line(data[begin:end], offset + begin):
                 parsed = line.parsed
                 label = remove_own_tags(parsed.writer)
@@ -70,6 +74,28 @@ def read_membership(origin: Origin, text: str, label: str = "", offset: int = 0)
 def remove_own_tags(writer: str) -> str:
     """Return the prefixes of a line without those that the process itself writes: what its launcher calls it."""
     return _OWN_TAG.sub("", writer).strip()
+
+
+def _find_hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the same in the start of a source, which nothing else reads line by line."""
+    end = -1
+    places = (match.start() for match in _hint_in_bytes().finditer(data))
+    for _ in range(_MOST):
+        at = next((place for place in places if place > end), None)
+        if at is None:
+            return
+        end = data.find(b"\n", at)
+        end = end if end >= 0 else len(data)
+        yield data.rfind(b"\n", 0, at) + 1, end
+
+
+@functools.cache
+def _hint_in_bytes() -> Any:
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(_HINT_PATTERN, options)
 
 
 def _hinted_lines(data: bytes) -> Iterator[tuple[int, int]]:

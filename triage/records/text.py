@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import itertools
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from triage.base.digit_masks import ask_masked, mask_digits
 from triage.base.lazy_re import lazy_re
 from triage.ranks import log_wrappers, terminal_wrap, word_wrap
+from triage.ranks.file_names import parse_file_name
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import PLAIN, Layout, strip_colours
 from triage.ranks.log_wrappers import Message
-from triage.ranks.prefix import ParsedLine, parse_prefix
+from triage.ranks.prefix import ParsedLine, may_have_time, parse_prefix
 from triage.records import deinterleave
 from triage.records.line_cuts import (
     PROGRESS_BAR_END,
@@ -33,6 +35,12 @@ _MOST_LINES = 1 << 12  # physical lines that are kept parsed, beside those of th
 LONGEST = 1 << 14
 # How far the lines that belong together may reach, in bytes of the file, with the lines of other writers.
 REACH = 1 << 19
+STAMP_REACH = 1 << 12
+"""So many bytes before a line are searched."""
+_NEAR_STAMPS = 8
+_LONGEST_KEPT = 1 << 11  # bytes of a line whose mask is remembered
+# Bytes of a line that is decoded to another text: NUL, and the colours of a terminal or a paste.
+_CHANGED_BY_DECODING = (b"\0", b"\x1b", b"[0m", b"[39m")
 _RETURN = lazy_re(rb"\r")
 _COLOURS = lazy_re(rb"(?:\x1b\[[0-9;]*m)+")
 _STRAIGHT = str.maketrans("“”", '""')
@@ -47,17 +55,25 @@ class Line:
     line ends that was joined from pieces.
     """
 
-    __slots__ = ("_parsed", "_raw", "data", "joined_end", "offset", "outer", "table", "year")
+    __slots__ = ("_mask", "_parsed", "_raw", "data", "joined_end", "offset", "outer", "table", "year")
 
     def __init__(
-        self, offset: int, data: bytes, year: int, table: Table = BY_START, outer: ParsedLine | None = None
+        self,
+        offset: int,
+        data: bytes,
+        year: int,
+        table: Table = BY_START,
+        outer: ParsedLine | None = None,
+        mask: bytes | None = None,
     ) -> None:
+        """`mask` is that of `data`, if it is known."""
         self.offset = offset
         self.data = data
         self.year = year
         self.table = table
         self.outer = outer
         self.joined_end: int | None = None
+        self._mask = mask
         self._raw: str | None = None
         self._parsed: ParsedLine | None = None
 
@@ -74,9 +90,16 @@ class Line:
         return self._raw
 
     @property
-    def is_undecoded(self) -> bool:
-        """Is nothing but its bytes known?"""
-        return self._raw is None
+    def mask(self) -> bytes:
+        """The mask of the decoded line; of its bytes where it is not decoded."""
+        if self._raw is None:
+            return mask_digits(self.data) if self._mask is None else self._mask
+        mask = self._mask_of_raw(self._raw)
+        return mask_digits(self._raw.encode("utf-8", "surrogatepass")) if mask is None else mask
+
+    def _mask_of_raw(self, raw: str) -> bytes | None:
+        """Return the known mask if decoding changed nothing: only then is the text ASCII, and as long as the bytes."""
+        return self._mask if len(raw) == len(self.data) and raw.isascii() else None
 
     def start_of(self, writer: str) -> bytes:
         """Return the bytes that the lines of a writer begin with, colours included; empty where they may differ."""
@@ -103,7 +126,8 @@ class Line:
     def parsed(self) -> ParsedLine:
         """The line without its prefix, and what the prefix says."""
         if self._parsed is None:
-            self._parsed = parse_prefix(self.raw, self.year, self.table, self.outer)
+            raw = self.raw
+            self._parsed = parse_prefix(raw, self.year, self.table, self.outer, self._mask_of_raw(raw))
         return self._parsed
 
 
@@ -145,6 +169,10 @@ class _Page:
             place = self._text.find(wanted, place + 1)
 
 
+LinePlace = tuple[int, bytes, _Page, int]
+"""The offset and the mask of a line, its page and its number there."""
+
+
 class Text:
     """The lines of one source by offset. `year` is for timestamps without one."""
 
@@ -182,6 +210,30 @@ class Text:
             if others > gap:
                 return
 
+    def places_from(self, offset: int, reach: int) -> list[LinePlace] | None:
+        """Return where the lines in [offset, offset + reach) stand, without parsing them; None if some may be several.
+
+        `line_at` returns the line.
+        """
+        if not self._has_whole_lines:
+            return None
+        stop = min(self.size, offset + reach)
+        places: list[LinePlace] = []
+        for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
+            page = self._page(number)
+            part = slice(bisect.bisect_left(page.offsets, offset), bisect.bisect_left(page.offsets, stop))
+            # The physical line that begins before `offset` may have lines behind it.
+            if not all(is_one_line.of_masks(list(set(page.masks[max(0, part.start - 1) : part.stop])))):
+                return None
+            numbers = range(part.start, part.stop)
+            places += zip(page.offsets[part], page.masks[part], itertools.repeat(page), numbers, strict=False)
+        return places
+
+    def line_at(self, place: LinePlace) -> Line:
+        """Return the line at a place that `places_from` gave."""
+        _, _, page, index = place
+        return self._lines_at(page, index)[0]
+
     def lines_before(self, offset: int, reach: int, start: bytes = b"") -> Iterator[Line]:
         """Yield the lines in [offset - reach, offset) that begin with `start`, nearest first."""
         least = max(0, offset - reach)
@@ -209,7 +261,7 @@ class Text:
         """
         table = self.layout.table
         if self._has_whole_lines:
-            return self._split_once(data, offset, mask_digits(data))
+            return self._split_once(data, offset)
         joined = self._join_pieces(data, offset)
         begin, end = offset, None
         if joined is not None:
@@ -241,14 +293,15 @@ class Text:
             page.lines[index] = lines
         return lines
 
-    def _split_once(self, data: bytes, offset: int, mask: bytes) -> list[Line]:
-        """Split a physical line; several rooms read the same lines."""
+    def _split_once(self, data: bytes, offset: int, mask: bytes | None = None) -> list[Line]:
+        """Split a physical line; several rooms read the same lines. `mask` is its mask, if it is known."""
         lines = self._lines.get((offset, len(data)))
         if lines is None:
+            mask = mask_digits(data) if mask is None else mask
             if len(self._lines) >= _MOST_LINES:
                 self._lines.clear()
             if is_one_line.of_mask(mask):
-                lines = [Line(offset, data, self.year, self.layout.table)]
+                lines = [Line(offset, data, self.year, self.layout.table, None, mask)]
             else:
                 lines = split_line(data, offset, self.year, self.layout.table)
             self._lines[offset, len(data)] = lines
@@ -376,3 +429,49 @@ def _decode(data: bytes) -> str:
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
     text = text.translate(_STRAIGHT) if "File “" in text else text  # a word processor's quotes in a pasted traceback
     return strip_colours(text)
+
+
+def find_time_before(text: Text, line: Line) -> float | None:
+    """Return the timestamp of the nearest line before it by the same writer or rank: the block is not older."""
+    own = line.parsed
+    outermost = own.writer[: own.writer.find("]:") + 2] if "]:" in own.writer else own.writer
+    rank = own.origin.rank
+    for before in _lines_with_time(text, line, line.start_of(outermost)):
+        other = before.parsed
+        if other.origin.time is not None and (
+            other.writer == own.writer or (rank is not None and other.origin.rank == rank)
+        ):
+            return other.origin.time
+    # The program's logger may write another prefix than `[rank3]: `.
+    ranks = {rank, None} if rank is not None and parse_file_name(text.name).rank == rank else {rank}
+    near = itertools.islice(text.lines_before(line.offset, STAMP_REACH), _NEAR_STAMPS) if rank is not None else ()
+    for before in near:
+        if before.parsed.origin.time is not None and before.parsed.origin.rank in ranks:
+            return before.parsed.origin.time
+    return None
+
+
+def _lines_with_time(text: Text, line: Line, start: bytes) -> Iterable[Line]:
+    """Return the lines near before one that begin with `start` and may have a time, nearest first.
+
+    Where it has no writer, those of writers do not count.
+    """
+    least = max(0, line.offset - STAMP_REACH)
+    places = text.places_from(least, line.offset - least) if not start else None
+    if places is None:
+        return text.lines_before(line.offset, STAMP_REACH, start)
+    is_of_writer = bool(line.parsed.writer) or line.parsed.origin.rank is not None
+    table = text.layout.table
+    may_count = {
+        mask: len(mask) > _LONGEST_KEPT or _may_have_time(mask, table, is_of_writer)
+        for mask in {place[1] for place in places}
+    }
+    return map(text.line_at, [place for place in reversed(places) if may_count[place[1]]])
+
+
+@functools.lru_cache(1 << 12)
+def _may_have_time(mask: bytes, table: Table, is_of_writer: bool) -> bool:
+    if not mask.isascii() or any(sign in mask for sign in _CHANGED_BY_DECODING):
+        return True
+    has_stamp, has_writer = may_have_time(mask, table)
+    return has_stamp and (is_of_writer or not has_writer)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 
+from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings import last_lines
 from triage.evidence.endings.choice import choose_line, text_of
@@ -46,7 +46,7 @@ def find_endings(
     facts, quoting = [], []
     for group in groups:
         if middle:
-            group = dataclasses.replace(group, lines=last_lines.without_usual(group.lines, middle))
+            group = replace(group, lines=last_lines.without_usual(group.lines, middle))
         fact = _make_ending(text, group) if group.lines else None
         facts += [fact] if fact else []
         quoting += [line for line in group.lines if b'"exc_type"' in line.data]
@@ -95,7 +95,7 @@ def _origin(text: Text, lines: Sequence[Line], index: int, usual: PhysicalLine |
     before = [line.parsed.origin for line in lines[:index]]
     before[:0] = [line.parsed.origin for line in text.parse_line(usual.data, usual.offset)] if usual else []
     times = [other.time for other in before if other.time is not None]
-    return dataclasses.replace(origin, time=times[-1] if times else None), False
+    return replace(origin, time=times[-1] if times else None), False
 
 
 def find_stated_exits(scan: ScanResult) -> list[int]:

@@ -179,20 +179,22 @@ def _split(tail: bytes, offset: int, most: int | None = None) -> list[PhysicalLi
     parts = split_lines(tail)
     first = len(parts) - most if most is not None and len(parts) > most else 1 if offset else 0
     lines = []
-    for mask, start in parts[first:]:
-        form = _read_form.of_mask(mask)
+    own = parts[first:]
+    for (mask, start), form in zip(own, _read_form.of_masks([mask for mask, _ in own]), strict=True):
         data = tail[start : start + len(mask)]
         lines.append(PhysicalLine(offset + start, data, _writer_of(data, form), form))
     return lines
 
 
 def _writer_of(data: bytes, form: _Form) -> bytes:
+    if len(form.writer) == 1:
+        return form.label + data[form.writer[0]]
     return form.label + b"".join([data[place] for place in form.writer]) if form.writer else b""
 
 
 def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> Sequence[PhysicalLine]:
     """Return the lines with `0: …`, `1: …` as items of a list, not as ranks, where most lines have no such prefix."""
-    writers = {line.writer for line in lines if _NUMBER.fullmatch(line.writer)}
+    writers = {writer for writer in {line.writer for line in lines} if _NUMBER.fullmatch(writer)}
     numbered = sum(line.writer in writers for line in lines) if writers else 0
     if not numbered or 2 * numbered > sum(has_text(line.data) for line in lines):
         return lines
@@ -213,8 +215,8 @@ def _count_head(head: bytes) -> Counter[bytes]:
 def _count_shapes(masks: Sequence[bytes]) -> Counter[bytes]:
     """Return how often each shape stands in lines, whose masks these are, without stacks and rules between blocks."""
     counts: Counter[bytes] = Counter()
-    for mask, count in Counter(masks).items():
-        form = _read_form.of_mask(mask)
+    by_mask = Counter(masks)
+    for form, count in zip(_read_form.of_masks(list(by_mask)), by_mask.values(), strict=True):
         if form.is_counted:
             counts[form.shape] += count
     return counts
@@ -298,12 +300,17 @@ def _is_announced(lines: Sequence[PhysicalLine], shape: bytes) -> bool:
     return classify_raw(text, parse_prefix(text).text).points_to == "next line"
 
 
+@ask_masked
+def _has_hint(line: bytes) -> bool:
+    return _HINT.search(line) is not None
+
+
 def _is_harmless(line: bytes, count: int, total: int, *, is_rare: bool) -> bool:
     """Whether lines of a shape are no failure by their form, or are so many that they are the writer's report.
 
     `is_rare`: too few to be usual but for their numbers, which a failure may have too: `80 GiB of 79 GiB`.
     """
-    if not is_rare and not _HINT.search(line[:_LONGEST_HINT]):
+    if not is_rare and not _has_hint(line[:_LONGEST_HINT]):
         return True
     text = line[:_LONGEST_HINT].decode("utf-8", "replace")
     form = classify_raw(text, parse_prefix(text).text)

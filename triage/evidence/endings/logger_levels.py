@@ -63,7 +63,8 @@ _JSON_HEAD = 4000
 
 def read_level(raw: str) -> Level:
     """Return the level of a line with its prefix; empty where it states none."""
-    raw = _COLOUR.sub("", _CRI.sub("", raw))
+    raw = _CRI.sub("", raw) if raw[:1].isdecimal() else raw
+    raw = _COLOUR.sub("", raw) if "\x1b" in raw else raw
     if '{"' in raw[:200] or '": ' in raw[:60]:
         return _read_json_level(raw[:_JSON_HEAD])
     return _read_text_level(raw[:_HEAD])
