@@ -92,3 +92,14 @@ def test_a_failure_that_two_ranks_print_is_not_usual_because_of_its_numbers() ->
         both = text.replace("{n}", "3") + text.replace("{n}", "5")
         assert last_texts(both) == both.splitlines()
     assert last_texts("epoch: 3 of 9\nepoch: 5 of 9\n") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "lines", "writers"),
+    [(120, 5, {b""}), (120, 4, {b"[120] ", b"[121] ", b"[122] ", b"[123] "}), (0, 5, None)],
+)
+def test_a_counter_of_lines_is_no_writer(first: int, lines: int, writers: set[bytes] | None) -> None:
+    """Consoles of CI number their lines; ranks begin with 0, and few numbers in order may be ranks too."""
+    tail = "".join(f"[{first + number}] Fatal: cannot go on with part {number}\n" for number in range(lines))
+    expected = writers if writers is not None else {b"[%d] " % number for number in range(lines)}
+    assert {line.writer for group in find_last_lines(b"", tail.encode(), 0) for line in group.lines} == expected

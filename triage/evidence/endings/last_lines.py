@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -26,6 +27,7 @@ MOST_LAST_LINES = 160
 MOST_USUAL_BEHIND = 3
 _CHUNKS, _CHUNK = 4, 1 << 12
 _MANY = 10
+_FEWEST_COUNTED = 5
 _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
 _LONGEST_HINT, _PREFIX_BYTES = 2000, 200
 _WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
@@ -193,10 +195,14 @@ def _writer_of(data: bytes, form: _Form) -> bytes:
 
 
 def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> Sequence[PhysicalLine]:
-    """Return the lines with `0: …`, `1: …` as items of a list, not as ranks, where most lines have no such prefix."""
+    """Return the lines with `0: …`, `1: …` as items of a list, not as ranks, where most lines have no such prefix, or
+    where it counts the lines of the file.
+    """
     writers = {writer for writer in {line.writer for line in lines} if _NUMBER.fullmatch(writer)}
-    numbered = sum(line.writer in writers for line in lines) if writers else 0
-    if not numbered or 2 * numbered > sum(has_text(line.data) for line in lines):
+    numbers = [int(line.writer.strip(b"[]: ")) for line in lines if line.writer in writers] if writers else []
+    is_counter = len(numbers) >= _FEWEST_COUNTED and numbers[0] > 0
+    is_counter = is_counter and all(then - one == 1 for one, then in itertools.pairwise(numbers))
+    if not numbers or (2 * len(numbers) > sum(has_text(line.data) for line in lines) and not is_counter):
         return lines
     return [
         PhysicalLine(line.offset, line.data, b"", _read_form_without_prefix(line.data))
