@@ -72,6 +72,7 @@ class Node:
             "TRIAGE_WEB_LOG_REQUESTS": "0",
             "TRIAGE_TASKS_UPLOADS": str(self.directory / "uploads"),
             "TRIAGE_WEB_REQUESTS_A_MINUTE": "1000000",
+            "TRIAGE_TASKS_CLIENT_OPEN_UPLOADS": "64",  # the uploads of many people come from one address here
         }
         command = [sys.executable, "-m", "triage", "serve", "--port", str(self.port), "--workers", str(self.workers)]
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
