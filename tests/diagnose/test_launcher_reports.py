@@ -8,7 +8,7 @@ import pytest
 
 import triage
 from triage.diagnose.attribution import attribute
-from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
 from triage.model import Evidence
 
 from .factories import exited, fact, job_of, raised
@@ -93,3 +93,16 @@ def test_a_report_does_not_outweigh_what_the_ranks_show(tmp_path: Path) -> None:
     cause = triage.ingest(tmp_path).root_cause
     assert cause is not None
     assert (cause.signature, cause.ranks) == ("launch.wrong-world-size", (3,))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Error: Training failed due to worker errors:\n- (ip=10.0.0.11, pid=2395) world_rank=1", True),
+        ("the run failed because of 2 node failures", True),
+        ("ValueError: training failed due to a worker count of 0", False),
+    ],
+)
+def test_the_list_of_a_driver_says_less_than_what_ended_its_worker(line: str, *, expected: bool) -> None:
+    """A driver names the ranks of the workers that failed, not why."""
+    assert lists_worker_errors(fact(line, 1, kind="ending")) is expected

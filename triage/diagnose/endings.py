@@ -14,7 +14,7 @@ from operator import attrgetter
 
 from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.graph import is_status_ending
-from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
 from triage.model import EndingDetail, Evidence, StackDetail
 
 
@@ -52,6 +52,7 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     coverage = _Coverage([*telling, *messages], [facts[index] for index in matched.lost_peers], stops)
     strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
     strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
+    strong = [one for one in strong if not (matched.known and lists_worker_errors(one))]
     if own := [one for one in strong if not is_launcher_report(one)]:
         return own
     if messages or [facts[index] for index in matched.causing]:

@@ -28,6 +28,11 @@ _MANAGER = lazy_re(
 _DEATH = lazy_re(
     r"(?:\w{1,80}\.){0,8}(?:Actor|Worker|Raylet|Node)\w{0,40}(?:Died|Crashed|Killed|Lost)\w{0,20}\b|ray\.\S*RayActorError\b"
 )
+# A driver that lists the errors of its workers names their ranks, too.
+_OF_WORKERS = lazy_re(
+    r"(?i)\bfailed (?:due to|because of|with) (?:\d{1,7} )?(?:worker|actor|child|remote|node|rank)s?'? "
+    r"(?:error|failure)s?\b"
+)
 _LONGEST_REPORT = 1000
 # The table of torchelastic.
 _TABLE = "ChildFailedError"
@@ -41,6 +46,11 @@ def is_launcher_report(fact: Evidence) -> bool:
     if fact.kind == "ending":
         return _MANAGER.search(fact.text[:_LONGEST_REPORT]) is not None
     return fact.kind == "exception" and _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
+
+
+def lists_worker_errors(fact: Evidence) -> bool:
+    """Whether a fact is the list of a driver with the errors of its workers: what ended one of them says more."""
+    return _OF_WORKERS.search(fact.text[:_LONGEST_REPORT]) is not None
 
 
 def is_end_report(fact: Evidence) -> bool:
