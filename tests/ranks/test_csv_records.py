@@ -91,8 +91,41 @@ def test_every_line_of_a_message_comes_back(messages: list[list[str]], place: in
     parts: list[tuple[str, int | None]] = []
     offset = 0
     for line in data.split(b"\n"):
-        part = unwrap_csv(line.decode(), offset, 2026, lambda start, count: data[start : start + count])
+        part = unwrap_csv(line.decode(), offset, len(line), 2026, lambda start, count: data[start : start + count])
         parts += [(part.text, part.origin.rank)] if part is not None else []
         offset += len(line) + 1
     wanted = [(text, number) for number, lines in enumerate(messages) for text in lines if text.strip()]
     assert parts == wanted
+
+
+@pytest.mark.parametrize(
+    ("time", "seconds"),
+    [
+        ("1795230465", 1795230465.0),
+        ("1795230465123", 1795230465.123),
+        ("1795230465123000000", 1795230465.123),
+        ("1795230465.5", 1795230465.0),
+        ("²²²²²²²²²²", None),
+        ("17952304651", None),
+    ],
+)
+def test_times_without_a_date_count_from_1970(time: str, seconds: float | None) -> None:
+    """In seconds, milliseconds, microseconds or nanoseconds; anything else is no time."""
+    header = b"message,time\n"
+    data = header + f"step 3,{time}\n".encode()
+    line = data[len(header) :].rstrip(b"\n")
+    part = unwrap_csv(line.decode(), len(header), len(line), 2026, lambda start, count: data[start : start + count])
+    assert part is not None
+    assert (part.origin.time is None) if seconds is None else (part.origin.time == pytest.approx(seconds, abs=1e-3))
+
+
+def test_bytes_that_are_no_text_do_not_hide_the_end_of_a_message() -> None:
+    """The row ends at its own byte, however many characters the bytes before it become."""
+    data = b'message,rank\n"a ' + b"\xff" * 9 + b'\nb",3\n"c\nd",4\n'
+    line = data.split(b"\n")[1]
+    offset = data.index(line)
+    part = unwrap_csv(
+        line.decode("utf-8", "replace"), offset, len(line), 2026, lambda start, count: data[start : start + count]
+    )
+    assert part is not None
+    assert part.origin.rank == 3

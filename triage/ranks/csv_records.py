@@ -26,19 +26,8 @@ _CONCEPTS: dict[str, tuple[str, ...]] = {
         *("jsonpayload.message", "log.message", "event.original", "content"),
     ),
     "time": (
-        *(
-            "time",
-            "timestamp",
-            "@timestamp",
-            "ts",
-            "_time",
-            "date",
-            "datetime",
-            "eventtime",
-            "asctime",
-            "receivetimestamp",
-        ),
-        *("timegenerated", "timegenerated [utc]", "timestamp [utc]"),
+        *("time", "timestamp", "@timestamp", "ts", "_time", "date", "datetime", "eventtime", "asctime"),
+        *("receivetimestamp", "timegenerated", "timegenerated [utc]", "timestamp [utc]"),
     ),
     "rank": ("rank", "global_rank", "global rank"),
     "local_rank": ("local_rank", "local rank"),
@@ -52,6 +41,7 @@ _CONCEPT_OF = {name: concept for concept, names in _CONCEPTS.items() for name in
 _ISO = lazy_re(ISO)
 _TIME = lazy_re(r"\d{4}-\d\d-\d\d|\d{10,19}(?:\.\d+)?$|[A-Z][a-z]{2} \d{1,2}, \d{4}|\d{1,2}/\d{1,2}/\d{2,4}")
 _NUMBER = lazy_re(r"\d{1,9}$")
+_EPOCH = lazy_re(r"(?P<seconds>\d{10})(?P<fraction>\d{3}|\d{6}|\d{9})?(?:\.\d+)?$")
 # The rest of a quoted message: up to a quote that is not doubled, before a delimiter or the end of the line.
 _QUOTED = lazy_re(r'((?:[^"]|"")*)(?:"(?P<after>[,\t;].*)?)?$', re.S)
 
@@ -111,8 +101,11 @@ def read_columns(read: Read) -> Columns | None:
     return parse_header(read(0, _HEADER_BYTES).partition(b"\n")[0])
 
 
-def unwrap_csv(raw: str, offset: int, year: int, read: Read) -> CsvLine | None:
-    """Return the part of a message in a line of the file; None for the header and where a message has no text."""
+def unwrap_csv(raw: str, offset: int, length: int, year: int, read: Read) -> CsvLine | None:
+    """Return the part of a message in a line of the file, which has `length` bytes at `offset`.
+
+    None for the header, and where a message has no text.
+    """
     columns = read_columns(read)
     if columns is None or not offset:
         return None
@@ -121,12 +114,11 @@ def unwrap_csv(raw: str, offset: int, year: int, read: Read) -> CsvLine | None:
     text = row.text if row is not None else _end_of_quoted(raw)[0]
     if not text.strip():
         return None
-    behind = offset + len(raw.encode("utf-8", "replace"))
     is_continued = row is None
     if row is None:
         row = _find_row_before(offset, columns, read)
     if row is not None and not row.is_closed:
-        row = row.closed_by(_find_end(raw if is_continued else "", behind, columns, read))
+        row = row.closed_by(_find_end(raw if is_continued else "", offset + length, columns, read))
     return CsvLine(text, _origin(row.fields if row is not None else [], columns, year))
 
 
@@ -195,6 +187,7 @@ def _end_of_quoted(text: str) -> tuple[str, str | None]:
 
 
 def _split_row(text: str, delimiter: str) -> list[str]:
+    """Return the fields of a text; none where it is no CSV, such as a field of more than 128 KiB."""
     try:
         return next(csv.reader([text], delimiter=delimiter), [])
     except csv.Error:
@@ -235,7 +228,5 @@ def _read_time(value: str, year: int) -> float | None:
     match = _ISO.match(value)
     if match:
         return epoch_seconds(match, year)
-    digits = value.partition(".")[0]
-    return (
-        int(digits) / float(10 ** (len(digits) - 10)) if digits.isdigit() and len(digits) in (10, 13, 16, 19) else None
-    )
+    epoch = _EPOCH.match(value)
+    return float(f"{epoch['seconds']}.{epoch['fraction'] or 0}") if epoch else None

@@ -65,10 +65,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _ISO = lazy_re(ISO)
 _STAMP_ONLY = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
 _TABLE = "CSV export"
-_TABLE_MESSAGES = frozenset(
-    ("line", "logmessage", "_raw", "jsonpayload.message", "log.message", "event.original", "content")
-).union(name.lower() for name in _MESSAGES)
 _DELIMITER = lazy_re(rb"[,;\t]")
+_COLUMN = lazy_re(rb"(?:\xef\xbb\xbf)?\"? ?[\w.@][\w.@ \[\]-]{0,60}\"?\r?")
 _FEWEST = 3
 _MOST_NESTED = 3
 _MESSAGE_FIELD = lazy_re(r'\s+"(?:message|textPayload|log)": *"')
@@ -190,8 +188,8 @@ def detect_wrapper(lines: Sequence[str], table: Table, data: bytes) -> WrapperKi
 
 
 def _is_table(header: bytes) -> bool:
-    names = [name.strip(b'\xef\xbb\xbf" \r').decode("utf-8", "replace") for name in _DELIMITER.split(header)]
-    if not any(name.lower() in _TABLE_MESSAGES for name in names):
+    names = _DELIMITER.split(header)
+    if len(names) < 2 or not all(_COLUMN.fullmatch(name) for name in names):
         return False
     from triage.ranks import csv_records
 
@@ -213,7 +211,7 @@ def unwrap_line(
     if kind == "export":
         return _unwrap_export(raw, data, offset, read)
     if kind == "csv":
-        return _unwrap_csv(raw, offset, year, read)
+        return _unwrap_csv(raw, offset, len(data), year, read)
     if kind in ("stamp-behind", "stamp-before"):
         return _unwrap_stamped(raw, offset, len(data), year, read, is_behind=kind == "stamp-behind")
     return None
@@ -392,11 +390,11 @@ def _export_number(value: bytes) -> int | None:
     return int(value) if value.isdigit() and len(value) < 18 else None
 
 
-def _unwrap_csv(raw: str, offset: int, year: int, read: Read) -> list[Message]:
+def _unwrap_csv(raw: str, offset: int, length: int, year: int, read: Read) -> list[Message]:
     """Unwrap a line of a table; a message may be an object of JSON itself."""
     from triage.ranks import csv_records
 
-    line = csv_records.unwrap_csv(raw, offset, year, read)
+    line = csv_records.unwrap_csv(raw, offset, length, year, read)
     if line is None:
         return []
     parsed = ParsedLine("", line.origin.host or "", False, (_TABLE,), line.origin)

@@ -6,6 +6,7 @@ Backend NCCL; every rank is a host of its own to NCCL, so all traffic goes over 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 NEVER = ("torch.rank-never-joined", "torch.lagging-rank", "torch.hang-outside-collectives")
 ORDER = ("torch.collective-order-mismatch", "torch.rank-conditional-collective")
@@ -23,7 +24,9 @@ NCCL_DEBUG = ("", "WARN", "INFO")
 class Job:
     """`ids` and `ranks` hold every right answer: None is an unknown failure, no ids a job that ended well.
 
-    A form in `silent` (log, dump, pyspy) cannot tell, so an answer without a cause is right there.
+    A form in `silent` (log, dump, pyspy) cannot tell, so an answer without a cause is right there. `program` is the
+    function that runs, if not the one called like the job; `layout` is one of LAYOUTS, or any; of the last ranks
+    `absent` never start.
     """
 
     name: str
@@ -33,6 +36,9 @@ class Job:
     silent: tuple[str, ...] = ()
     hangs: bool = False  # py-spy shows where the ranks stand before NCCL's watchdog ends them
     env: dict[str, str] = field(default_factory=dict)
+    program: str = ""
+    layout: str = ""
+    absent: int = 0
 
 
 def hang(
@@ -42,7 +48,11 @@ def hang(
     return Job(name, size, ids, ranks, silent, hangs=True)
 
 
-ALL = tuple(range(4))
+def ends_well(name: str, size: int, ids: tuple[str | None, ...], *ranks: tuple[int, ...], **options: Any) -> Job:
+    """Return a job that would end well, but for its environment or its start."""
+    return Job(name, size, ids, ranks, program="ends_well", **options)
+
+
 LOG = ("log", "pyspy")  # counts differ: only dumps show which call was left out
 
 JOBS = (
@@ -81,14 +91,14 @@ JOBS = (
     Job("ends_well", 4, (), ((),)),
     Job("ends_without_cleanup", 4, (), ((),)),
     Job("trainer_bad_token", 2, ASSERTION, ((1,),)),
-    Job("reads_stopped_store", 3, ("host.sigkill", None), ((0,),)),
-    Job("ends_well_network", 2, (), ((),), env={"NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "INFO"}),
-    Job("interface_missing", 2, ("nccl.no-socket-interface",), ((0, 1), ()), env={"NCCL_SOCKET_IFNAME": "ib9"}),
-    Job("network_missing", 2, ("nccl.network-not-found",), ((0, 1), ()), env={"NCCL_NET": "IB"}),
-    Job("rank_never_started", 4, ("launch.wrong-world-size", *NEVER), ((3,),)),
-    Job("jax_task_killed", 3, ("host.sigkill", "jax.task-heartbeat-lost", None), ((1,),)),
-    Job("jax_out_of_memory", 2, MEMORY, ((1,),)),
-    Job("jax_shapes_differ", 2, ("jax.shape-error",), ((1,),)),
+    Job("reads_stopped_store", 3, ("host.sigkill", None), ((0,),), layout="perrank"),
+    ends_well("ends_well_network", 2, (), (), env={"NCCL_IB_DISABLE": "1", "NCCL_DEBUG": "INFO"}),
+    ends_well("interface_missing", 2, ("nccl.no-socket-interface",), (0, 1), (), env={"NCCL_SOCKET_IFNAME": "ib9"}),
+    ends_well("network_missing", 2, ("nccl.network-not-found",), (0, 1), (), env={"NCCL_NET": "IB"}),
+    ends_well("rank_never_started", 4, ("launch.wrong-world-size", *NEVER), (3,), layout="perrank", absent=1),
+    Job("jax_task_killed", 3, ("host.sigkill", "jax.task-heartbeat-lost", None), ((1,),), layout="perrank"),
+    Job("jax_out_of_memory", 2, MEMORY, ((1,),), layout="perrank"),
+    Job("jax_shapes_differ", 2, ("jax.shape-error",), ((1,),), layout="perrank"),
     hang("skipped_call", 4, (*ORDER, *SIZE), (3,), silent=LOG),
     hang("skipped_same_size", 4, UNEVEN, (3,)),
     hang("extra_call", 4, UNEVEN, (2,)),
@@ -114,15 +124,11 @@ JOBS = (
     hang("holds_gil", 4, ("torch.gil-hang", *NEVER), (1,)),
     hang("async_never_waited", 4, NEVER, (1,)),
 )
-PROGRAM = {"ends_well_network": "ends_well", "interface_missing": "ends_well", "network_missing": "ends_well"}
-PROGRAM |= {"rank_never_started": "ends_well"}
 
 
 def layout_of(job: Job) -> str:
     """Return the layout of ../layouts.py in which the job runs."""
-    if job.name.startswith("jax") or job.name in ("reads_stopped_store", "rank_never_started"):
-        return "perrank"
-    return LAYOUTS[JOBS.index(job) % len(LAYOUTS)]
+    return job.layout or LAYOUTS[JOBS.index(job) % len(LAYOUTS)]
 
 
 def nccl_debug_of(job: Job) -> str:

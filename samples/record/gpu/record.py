@@ -2,7 +2,11 @@
 
     python samples/record/gpu/record.py -o build/gpu [NAME …]
 
-Needs Linux, one GPU, root (for the kernel's log), a python with a CUDA build of torch, and py-spy.
+Needs Linux, one GPU, root (for the kernel's log), a python with a CUDA build of torch, and py-spy. CUBIN names a file
+with code for another kind of GPU and a kernel `scatter`, which the job code_for_another_gpu loads:
+
+    echo 'extern "C" __global__ void scatter(char* values, long at) { values[at] = 1; }' > k.cu
+    nvcc -cubin -arch=sm_80 -o k.cubin k.cu
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ HANGS = HERE.parent / "hangs"
 sys.path[1:1] = [str(HERE.parent), str(HANGS)]
 
 import layouts  # noqa: E402
-from jobs import JOBS, PROGRAM, Job, layout_of, nccl_debug_of  # noqa: E402
+from jobs import JOBS, Job, layout_of, nccl_debug_of  # noqa: E402
 from plan import unknown  # noqa: E402
 from private_paths import store  # noqa: E402
 
@@ -42,7 +46,7 @@ class Recording:
         self.job, self.work, self.pids, self.ended = job, work, set[int](), False
         for name in ("dumps", "later", "signal"):
             (work / name).mkdir(parents=True)
-        program = PROGRAM.get(job.name, job.name)
+        program = job.program or job.name
         files = [*sorted(HERE.glob("*programs.py")), *sorted((HANGS / "programs").glob("*.py"))]
         shutil.copy(next(path for path in files if f"\ndef {program}(" in path.read_text()), work / "train.py")
         shutil.copy(HANGS / "hanglib.py", work)
@@ -62,12 +66,11 @@ class Recording:
 
     def run(self) -> None:
         """Start the job in its layout and wait for its end."""
-        missing = self.job.name == "rank_never_started"
         sample = layouts.Sample(
             self.job.name,
             "",
             layout_of(self.job),
-            self.job.size - missing,
+            self.job.size - self.job.absent,
             unknown(None, ""),
             env=self.environment,
             timeout_s=TIMEOUT_S,
@@ -90,14 +93,14 @@ class Recording:
             if ready_at is None and len(list(self.work.glob("ready.*"))) == self.job.size:
                 ready_at = time.monotonic()
             if self.job.hangs and ready_at and time.monotonic() > ready_at + 6:
-                self.job_stacks(ranks)
+                self.write_stacks(ranks)
                 ready_at = float("inf")
             time.sleep(0.3)
         for pid in processes_of(self.work):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def job_stacks(self, ranks: dict[int, str]) -> None:
+    def write_stacks(self, ranks: dict[int, str]) -> None:
         """Write what py-spy shows of every rank."""
         (self.work / "pyspy").mkdir()
         for pid, rank in ranks.items():

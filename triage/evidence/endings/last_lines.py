@@ -200,8 +200,8 @@ def _join_numbered_lists(lines: Sequence[PhysicalLine]) -> Sequence[PhysicalLine
     """
     writers = {writer for writer in {line.writer for line in lines} if _NUMBER.fullmatch(writer)}
     numbers = [int(line.writer.strip(b"[]: ")) for line in lines if line.writer in writers] if writers else []
-    is_counter = len(numbers) >= _FEWEST_COUNTED and numbers[0] > 0
-    is_counter = is_counter and all(then - one == 1 for one, then in itertools.pairwise(numbers))
+    is_rising = all(then - one == 1 for one, then in itertools.pairwise(numbers))
+    is_counter = is_rising and len(numbers) >= _FEWEST_COUNTED and numbers[0] > 0
     if not numbers or (2 * len(numbers) > sum(has_text(line.data) for line in lines) and not is_counter):
         return lines
     return [
