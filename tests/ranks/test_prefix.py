@@ -28,6 +28,17 @@ CASES = [
         Origin(rank=1, time=AT),
     ),
     ("2026-11-21 03:07:45,500 [rank2] INFO step", "INFO step", "", True, Origin(rank=2, time=AT + 0.5)),
+    ("(Worker_TP6_EP6 pid=412) boom", "boom", "(Worker_TP6_EP6 pid=412)", False, Origin(rank=6, pid=412)),
+    ("(Worker_PP1_TP0 pid=412) boom", "boom", "(Worker_PP1_TP0 pid=412)", False, Origin(pid=412)),
+    ("[2026-11-21 03:07:45 TP2] boom", "boom", "", True, Origin(rank=2, time=AT)),
+    ("[2026-11-21 03:07:45 DP1 TP2] boom", "boom", "", True, Origin(time=AT)),
+    (
+        "[2026-11-21T03:07:45.000000Z] 1f2e3d4c [rank=2] || boom",
+        "boom",
+        "1f2e3d4c [rank=2]",
+        False,
+        Origin(rank=2, time=AT),
+    ),
     ("node1:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="node1", pid=412)),
     ("3f2a9c1b7d4e:412:530 [3] NCCL INFO Channel", "NCCL INFO Channel", "", True, Origin(host="3f2a9c1b7d4e", pid=412)),
     (

@@ -153,6 +153,42 @@ GRAMMARS: tuple[Grammar, ...] = (
         "x3005c0s13b0n0.hsn.cm.example.org 3: step 3",
         r"(?P<host>(?:x\d+c\d+s\d+b\d+n\d+|nid\d+)[\w.-]*) (?P<rank>\d{1,6}): ?",
     ),
+    # Where nothing but the place in the tensor parallel group is named, that group is the whole engine.
+    make_grammar(
+        "vLLM workers of one tensor parallel group",
+        "writer",
+        "vLLM 0.6",
+        "( _",
+        (
+            "(VllmWorker TP1 pid=961) step 3",
+            "(Worker pid=902) (Worker_TP1 pid=902) step 3",
+            "(Worker_TP6_EP6 pid=9) boom",
+        ),
+        r"(?:\(Worker pid=\d{1,18}\) ?)?"
+        r"\((?:Vllm)?Worker[ _]TP(?P<rank>\d{1,6})(?:_EP\d{1,6})? pid=(?P<pid>\d{1,18})\) ?",
+        required_text="TP",
+    ),
+    make_grammar(
+        "SGLang schedulers",
+        "record",
+        "SGLang 0.1",
+        "[d",
+        ("[2026-11-21 03:07:45 TP2] step 3", "[2026-11-21 03:07:45 TP2 EP2] step 3", "[2026-11-21 03:07:45 DP1 TP2] a"),
+        rf"\[{ISO}(?: TP(?P<rank>\d{{1,6}})(?: EP\d{{1,6}})?| (?:[DPT]P\d{{1,6}} ?){{1,3}}(?:EP\d{{1,6}})?)\] ?",
+        required_text="P",
+    ),
+    make_grammar(
+        "Determined AI",
+        "writer",
+        "Determined 0.12",
+        "[d",
+        (
+            "[2026-11-21T03:07:45.372001Z] 1f2e3d4c [rank=2] || step 3",
+            "[2026-11-21T03:07:45.372001Z] 1f2e3d4c || step 3",
+        ),
+        rf"\[{ISO}\] (?P<who>[\da-f]{{8}} (?:\[rank=(?P<rank>\d{{1,6}})\] )?)\|\|(?: |$)",
+        required_text=" ||",
+    ),
     make_grammar(
         "Ray and vLLM workers",
         "writer",
