@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.ranks.layouts import PLAIN, Layout, detect_layout
+from triage.ranks.layouts import PLAIN, Layout, detect_layout, remove_repeated_labels
 from triage.ranks.prefix import parse_prefix
 
 SRUN = [f"{number % 4}: step {number}" for number in range(12)]
@@ -93,3 +93,20 @@ def test_every_line_of_a_short_start_and_end_is_sampled(at_end: bool) -> None:
     plain = b"".join(b"step %d\n" % step for step in range(23))
     head, tail = plain + (b"step 23\n" if at_end else record), b"ep 3\n" + plain + (record if at_end else b"step 23\n")
     assert detect_layout(head, tail).wrapper == "json"
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("[2] IndexError[2] : [2] bad row[2] ", "[2] IndexError: bad row"),
+        ("[12]     [12] main()[12] ", "[12]     main()"),
+        ("[2] rows [2] and [3]", "[2] rows [2] and [3]"),
+        ("[2] rows [3] ", "[2] rows [3] "),
+        ("[2] ", "[2] "),
+        ("[a] part [a] ", "[a] part [a] "),
+        ("] ", "] "),
+    ],
+)
+def test_a_label_before_each_part_of_a_line_counts_once(line: str, text: str) -> None:
+    """Only where the line ends with the label that it begins with: that is no text of a program."""
+    assert remove_repeated_labels(line) == text

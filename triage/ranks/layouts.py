@@ -64,6 +64,8 @@ class Layout:
 
 
 PLAIN = Layout(BY_START)
+_RANK_LABEL = lazy_re(r"\[\d{1,6}\] ")
+_SHORTEST_LABEL = len("[0] ")
 
 
 def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
@@ -154,3 +156,15 @@ def strip_colours(text: str) -> str:
     """Return a line without terminal colours, also where a paste dropped the escape character: `[31mError[0m`."""
     text = _COLOUR.sub("", text) if "\x1b" in text else text
     return _COLOUR_WITHOUT_ESCAPE.sub("", text) if "[0m" in text or "[39m" in text else text
+
+
+def remove_repeated_labels(text: str) -> str:
+    """Return a line without the rank labels that mpiexec of MPICH and Intel MPI writes before each part of it.
+
+    A program that prints a line in parts gets the label before each: `[2] IndexError[2] : [2] bad row[2] `. The last
+    one stands before the newline, which no other text has.
+    """
+    label = text[: text.find(" ") + 1]
+    if len(label) < _SHORTEST_LABEL or not text.endswith(label) or _RANK_LABEL.fullmatch(label) is None:
+        return text
+    return label + text[len(label) :].replace(label, "")

@@ -14,7 +14,7 @@ from triage.ranks import log_wrappers, terminal_wrap, word_wrap
 from triage.ranks.file_names import parse_file_name
 from triage.ranks.grammar import Table
 from triage.ranks.grammars import BY_START
-from triage.ranks.layouts import PLAIN, Layout, strip_colours
+from triage.ranks.layouts import PLAIN, Layout, remove_repeated_labels, strip_colours
 from triage.ranks.log_wrappers import Message
 from triage.ranks.prefix import ParsedLine, may_have_time, parse_prefix
 from triage.records import deinterleave
@@ -428,7 +428,8 @@ def _decode(data: bytes) -> str:
         data = data[:half] + _LEFT_OUT + data[-half:]
     text = data.replace(b"\0", b"").decode("utf-8", "replace")
     text = text.translate(_STRAIGHT) if "File “" in text else text  # a word processor's quotes in a pasted traceback
-    return strip_colours(text)
+    text = strip_colours(text)
+    return remove_repeated_labels(text) if text.endswith("] ") else text
 
 
 def find_time_before(text: Text, line: Line) -> float | None:
