@@ -50,6 +50,17 @@ def test_a_status_gives_way_to_the_launchers_own_report() -> None:
     assert select_endings([status], MatchedFacts(), [exited(1, 7)]) == []
 
 
+def test_a_signal_in_last_lines_is_matched_where_nothing_says_more() -> None:
+    """Signatures see the status of a signal; not beside other facts of the last lines, nor a launcher's own report."""
+    status = replace(ending("exit code 134", None, "weak", "ended with a status"), fields={"signal": "SIGABRT"})
+    alone = replace(status, detail=EndingDetail("ended with a status", "any", "weak", 900, alone=True))
+    assert split_endings([alone]) == ([alone], [])
+    assert split_endings([status]) == ([], [status])
+    assert split_endings([alone, exited(1, 7)]) == ([exited(1, 7)], [alone])
+    plain = replace(alone, fields={})
+    assert split_endings([plain]) == ([], [plain])
+
+
 def test_what_is_only_unlike_is_no_failure() -> None:
     """A new shape without a term of failing is never a candidate."""
     assert select_endings([ending("moving pencils", 3, "unlike")], MatchedFacts(), []) == []

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from triage import clusters
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.unknown import group_unknown, has_known_reason
-from triage.model import EndingDetail, ExceptionDetail
+from triage.model import CrashDetail, EndingDetail, ExceptionDetail
 
 from .factories import exited, fact, raised
 
@@ -208,3 +208,16 @@ def test_a_traceback_without_its_exception_gives_way_to_a_known_line() -> None:
     assert group_unknown(facts, known) == {}
     assert len(group_unknown(facts, NOTHING)) == 1
     assert len(group_unknown([raised("ValueError: x", 1), facts[1]], known)) == 1
+
+
+@pytest.mark.parametrize(("distance", "is_unknown"), [(2000, False), (2001, True), (-1, True)])
+def test_the_stack_below_a_known_fatal_message_is_no_failure_of_its_own(distance: int, is_unknown: bool) -> None:
+    """A failed check prints its message, then its stack; an equal stack of another file goes with it."""
+    text = "*** Check failure stack trace: ***\n    @ 0x7f45 Agent::SetError()"
+    reason = replace(fact("Terminating: another task died", None), offset=100, end=200)
+    checks = [
+        replace(fact(text, None), kind="crash", offset=200 + distance, detail=CrashDetail("", "check")),
+        replace(fact(text, None), kind="crash", source="other.log", offset=9, detail=CrashDetail("", "check")),
+    ]
+    groups = group_unknown([reason, *checks], MatchedFacts(frozenset({0}), frozenset({0}), frozenset()))
+    assert bool(groups) is is_unknown

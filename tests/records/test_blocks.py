@@ -391,11 +391,12 @@ def test_a_list_belongs_to_the_line_that_announces_it(hit: str) -> None:
     assert whole.lines == tuple(LIST.strip().split("\n"))
 
 
-def test_unprefixed_entries_belong_to_a_record() -> None:
+@pytest.mark.parametrize("entry", ["/job:w/task:3", "3", "3, 14"])
+def test_unprefixed_entries_belong_to_a_record(entry: str) -> None:
     """A record of glog goes on without its prefix, as that of JAX's coordination service does."""
     head = "E1120 10:15:00.123456 12345 coordination_service.cc:1021] The following tasks are unhealthy:"
-    whole = block(f"{head}\n/job:w/task:3\nThe tasks have crashed.\n", "unhealthy")
-    assert whole.lines == ("The following tasks are unhealthy:", "/job:w/task:3")
+    whole = block(f"{head}\n{entry}\nThe tasks have crashed.\n", "unhealthy")
+    assert whole.lines == ("The following tasks are unhealthy:", entry)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from msgspec import structs
 from triage.catalog import literals
 from triage.catalog.model import Clause, Leaf, Signature
 
-STRUCTURAL = frozenset({"exception", "terminate", "exit", "fatal-python", "crash", "core", "inference"})
+# Facts that are found by their form, wherever the scan finds nothing.
+STRUCTURAL = frozenset({"exception", "terminate", "exit", "ending", "fatal-python", "crash", "core", "inference"})
 STOP_WORD_COST = 1_000_000
 _PIECE_LENGTH = 6
 NOISE_BUDGET = 3  # times that a literal of noise or of context may occur in the healthy logs

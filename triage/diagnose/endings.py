@@ -75,14 +75,17 @@ def _has_condition(ending: Evidence) -> bool:
     return isinstance(ending.detail, EndingDetail) and ending.detail.form == "failed assertion"
 
 
-def split_endings(facts: Iterable[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
+def split_endings(facts: Sequence[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
     """Return the facts that signatures match, and the endings, which they do not: their lines are facts of their own.
 
-    An exception without its traceback is matched too where no other fact stands among the last lines.
+    An exception without its traceback is matched too where no other fact stands among the last lines; so is a status
+    that stands for a signal, unless a launcher says how its processes ended.
     """
     stated, endings = list[Evidence](), list[Evidence]()
+    has_exits = any(fact.kind == "exit" for fact in facts)
     for fact in facts:
-        is_last = isinstance(fact.detail, EndingDetail) and not (_is_exception(fact) and fact.detail.alone)
+        may_match = _is_exception(fact) or ("signal" in fact.fields and not has_exits)
+        is_last = isinstance(fact.detail, EndingDetail) and not (may_match and fact.detail.alone)
         (endings if is_last else stated).append(fact)
     return stated, endings
 

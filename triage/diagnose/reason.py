@@ -230,7 +230,7 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     )
 
 
-def _match(job: _JobContext, facts: Iterable[Evidence]) -> _MatchedFacts:
+def _match(job: _JobContext, facts: Sequence[Evidence]) -> _MatchedFacts:
     """Match the catalog, and group what no signature knows."""
     stated, endings = split_endings(facts)
     session = job.matcher.start_session()

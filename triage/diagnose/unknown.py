@@ -23,6 +23,7 @@ _ALL_KINDS = _KINDS | {"ending"}
 # A library's error whose reason stands in the lines behind it.
 _HEADS = lazy_re(r"(?i)\b(?:hccl|nccl|rccl|aclnn|acl|cann|mpi)\w{0,20} (?:function )?error\b")
 _LONGEST_HEAD = 1000
+_LONGEST_MESSAGE = 2000  # bytes of a fatal message before the stack of its process
 # slurmstepd could not start the task: container, plugin, prolog or program.
 _NOT_STARTED = masked_re(
     r"\berror: (?:pyxis: |spank: |execve\(\): |Failed to invoke (?:spank|task) plugin|"
@@ -55,6 +56,7 @@ def group_unknown(
         if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
         if not has_known_reason(fact, reasons) and not _has_not_started(fact, refusals)
     ]
+    failures = _without_known_checks(failures, reasons)
     failures = [fact for fact in failures if not (known and _is_cut(fact))]
     failures = _without_wrappers(failures, has_cause=bool(matched.causing))
     endings = select_endings(facts, matched, failures)
@@ -125,6 +127,24 @@ def has_known_reason(fact: Evidence, reasons: Sequence[Evidence]) -> bool:
         and 0 <= reason.offset - fact.end <= _REACH
         for reason in reasons
     )
+
+
+def _without_known_checks(failures: list[Evidence], reasons: Sequence[Evidence]) -> list[Evidence]:
+    """Return the failures without the stacks of failed checks below a message that a signature knows.
+
+    Files of unknown ranks show equal messages once, so equal stacks stand below the same message.
+    """
+    known = {
+        fingerprint(fact).key
+        for fact in filter(_is_failed_check, failures)
+        for reason in reasons
+        if _is_of_same_writer(fact, reason) and 0 <= fact.offset - reason.end <= _LONGEST_MESSAGE
+    }
+    return [fact for fact in failures if not (_is_failed_check(fact) and fingerprint(fact).key in known)]
+
+
+def _is_failed_check(fact: Evidence) -> bool:
+    return isinstance(fact.detail, CrashDetail) and fact.detail.kind == "check"
 
 
 def _has_not_started(fact: Evidence, refusals: Sequence[Evidence]) -> bool:

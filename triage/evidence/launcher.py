@@ -15,6 +15,7 @@ from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import MaskedPatterns, masked_re
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
+from triage.evidence.stated_signals import signal_of_status
 from triage.model import Block, Evidence, ExceptionDetail, ExitDetail, Origin
 from triage.ranks.timestamps import ISO, epoch_seconds, match_time_zone
 
@@ -157,19 +158,11 @@ def _parse_entry(block: Block, text: str, *, is_first: bool = False) -> list[Evi
 def _make_exit(
     block: Block, origin: Origin, code: int, signal: str = "", *, pid: int | None = None, text: str = "", **flags: bool
 ) -> Evidence:
-    signal = signal or _signal_name(code)
+    signal = signal or signal_of_status(code)
     text = text or f"exitcode {code}" + (f" ({signal})" if signal else "")
     detail = ExitDetail(code, signal, **flags)
     parts = {"exitcode": str(code), "signal": signal, "pid": str(pid or "")}
     return dataclasses.replace(make_evidence(block, "exit", "launcher", text, detail, **parts), origin=origin)
-
-
-def _signal_name(code: int) -> str:
-    number = -code if code < 0 else code - 128 if 128 < code < 160 else 0
-    try:
-        return signals.Signals(number).name if number else ""
-    except ValueError:
-        return ""
 
 
 def _read_time(entry: str, block: Block) -> float | None:
@@ -241,7 +234,7 @@ def _parse_horovod(block: Block, match: re.Match[str]) -> list[Evidence]:
     origin = dataclasses.replace(block.origin, rank=rank, local_rank=local, host=match["host"])
     if not code:
         return []
-    is_stopped = _signal_name(code) == "SIGTERM" and not is_first
+    is_stopped = signal_of_status(code) == "SIGTERM" and not is_first
     fact = _make_exit(block, origin, code, text=match.group(), first_observed=is_first, stopped_by_agent=is_stopped)
     return [dataclasses.replace(fact, fields={**fact.fields, "by": "agent"}) if is_stopped else fact]
 

@@ -59,8 +59,9 @@ class BlockForm:
     collect: Callable[[Text, Line], CollectedLines]
 
 
-# The entries of a list below a line that ends in a colon: `Missing key(s) in state_dict: …`, `/job:jax_worker/task:3`.
-_ENTRY = lazy_re(r"\s+\S|- \S|/\S+$")
+# The entries of a list below a line that ends in a colon: `Missing key(s) in state_dict: …`, `/job:jax_worker/task:3`,
+# numbers of tasks.
+_ENTRY = lazy_re(r"\s+\S|- \S|/\S+$|\d{1,7}(?:, ?\d{1,7}){0,200}$")
 _MOST_ENTRIES, _FEWEST_BLANKS = 12, 3
 
 

@@ -167,6 +167,16 @@ def test_the_error_of_a_record_stands_behind_its_message(tmp_path: Path) -> None
         assert diagnosis.root_cause.title == title
 
 
+def test_a_fatal_line_that_only_closes_leaves_the_word_to_the_error_before(tmp_path: Path) -> None:
+    """`exiting` gives no reason in any level; with a reason behind it the fatal line is the headline."""
+    usual = "".join(f'ts={n} level=info msg="step {n}"\n' for n in range(40))
+    error = 'ts=41 level=error msg="upload failed" err="403 AccessDenied"\n'
+    for end, title in (("exiting", "upload failed"), ("exiting: no lease left", "exiting: no lease left")):
+        diagnosis = diagnose(tmp_path, usual + error + f'ts=42 level=fatal msg="{end}" code=3\n')
+        assert diagnosis.root_cause is not None
+        assert title in diagnosis.root_cause.title
+
+
 def test_one_failure_of_many_hosts_is_no_usual_output(tmp_path: Path) -> None:
     """pdsh mixes the stacks of all hosts, whose lines repeat; so do rules behind timestamps."""
     stack = "panic: send on closed channel\n\ngoroutine 7 [running]:\na.dev/x.Run(0x1)\n\t/src/x.go:7 +0x8\n"

@@ -69,6 +69,7 @@ class LineForm:
 
 UNLIKE = LineForm("unlike", "any", "unlike", 0)
 _ENDED = LineForm("ended with a status", "any", "weak", STATUS)
+_CLOSED = LineForm("fatal level", "logger", "strong", STATUS)
 
 
 def strip_box(text: str) -> str:
@@ -98,7 +99,7 @@ def _classify_alike(text: str, level: str) -> LineForm:
             if form.strength == "weak" and (goes_on(line) or (is_low and not form.any_level)):
                 continue
             best = LineForm(form.name, form.runtime, form.strength, form.weight, form.points_to)
-    by_level = _of_level(level)
+    by_level = _CLOSED if level == "fatal" and only_closes(line) else _of_level(level)
     if by_level.weight > best.weight and not (by_level.strength == "weak" and goes_on(line)):
         return by_level
     if best is UNLIKE and not (is_support or is_help or is_low) and (term := find_failure_term(line)):

@@ -8,10 +8,12 @@ from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings import last_lines
 from triage.evidence.endings.choice import choose_line, text_of
+from triage.evidence.endings.interface import STATEMENT, STATUS
 from triage.evidence.endings.last_lines import LastLines, PhysicalLine
 from triage.evidence.endings.launcher_tables import without_tables
 from triage.evidence.endings.logger_levels import read_level
 from triage.evidence.extractor import make_evidence
+from triage.evidence.stated_signals import read_stated_signal
 from triage.model import Block, EndingDetail, Evidence, Origin
 from triage.records.text import Line, Text
 from triage.scan.interface import ScanResult
@@ -22,6 +24,7 @@ _MOST_WRITERS = 4096
 _KERNEL_LAYERS = frozenset(("dmesg -T", "kernel in syslog", "kernel in a journal with ISO stamps"))
 _KERNEL_FILE = lazy_re(r"(?:^|/)(?:(?:dmesg|kern(?:el)?)(?:[-_.][^/]*)?|(?:kernel|dmesg)/[^/]*)$")
 _LONGEST_RECORD = 4000
+_STATUSES = range(STATUS, STATEMENT)
 _EXIT_HINTS = (b"exiting with ", b'"fatal"')
 _EXIT = lazy_re(
     rb"\bexiting with (?:exit )?(?:code|status) [1-9]\d{0,9}\W{0,3}$|\"(?:level|lvl|severity)\" ?: ?\"fatal\""
@@ -84,7 +87,8 @@ def _make_ending(text: Text, group: LastLines) -> Evidence | None:
         has_own_time=has_own_time,
     )
     detail = EndingDetail(form.name, form.runtime, form.strength, lines[0].offset)
-    return make_evidence(block, "ending", form.runtime, text_of(lines, chosen), detail)
+    signal = read_stated_signal(lines[chosen.index].parsed.text) if form.weight in _STATUSES else ""
+    return make_evidence(block, "ending", form.runtime, text_of(lines, chosen), detail, signal=signal)
 
 
 def _origin(text: Text, lines: Sequence[Line], index: int, usual: PhysicalLine | None) -> tuple[Origin, bool]:
