@@ -30,6 +30,7 @@ class Candidate:
     `superseded` (why it is over), and `start`.
     `similar` are the signatures that an unknown failure looks like a new wording of. `rank_hosts` has the hosts of all
     ranks of the job. `stated_hosts` are the machines that its lines call failed, also those of which no rank is known.
+    `is_symptom`: it names ranks as missing, but every rank of the job waits somewhere.
     """
 
     signature: Signature | None
@@ -48,6 +49,7 @@ class Candidate:
     clocks: Clocks = field(default_factory=Clocks)
     rank_hosts: Mapping[int, Sequence[str]] = field(default_factory=dict)
     stated_hosts: tuple[str, ...] = ()
+    is_symptom: bool = False
 
     @property
     def id(self) -> str:
@@ -297,7 +299,7 @@ _LOCAL_VALUE = masked_re(
     r"(?i)\blocal(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?(\d[\w.]{0,40}?)[\])]?[,;]? .{0,40}?"
     r"\bremote(?: (?:end|rank|size|value))? ?[\[=:(]{0,2} ?\d"
 )
-_BARRIER = lazy_re(r"\[Rank (\d{1,6})\]: Ranks? \d[\d, ]{0,2000} failed to pass monitoredBarrier")
+_BARRIER = lazy_re(r"\[Rank (\d{1,6})\]: Ranks? (\d[\d, ]{0,2000}) failed to pass monitoredBarrier")
 _LONGEST_COMPARISON = 4000
 _INTERRUPT = "KeyboardInterrupt"
 # Slurm's reasons for ending a job that did not fail.
@@ -372,13 +374,15 @@ def _is_collective(value: str) -> bool:
 
 def of_smaller_group(candidate: Candidate) -> None:
     """A monitored barrier numbers the ranks of its process group: where its writer has another rank in the job, the
-    numbers that it names are no ranks of the job.
+    numbers that it names are no ranks of the job. Then the ranks that say nothing are suspected, if they are as many.
     """
     pairs = [(fact.origin.rank, match) for fact in candidate.facts if (match := _BARRIER.search(fact.text))]
     moved = [(rank, int(match[1])) for rank, match in pairs if rank is not None and rank != int(match[1])]
     if moved:
         rank, number = moved[0]
-        candidate.suspects = ()
+        silent = {fact.origin.rank for fact in candidate.facts if fact.kind == "inference"} - {None}
+        is_count = any(match[2].count(",") + 1 == len(silent) for own, match in pairs if own != int(match[1]))
+        candidate.suspects = tuple(sorted(one for one in silent if one is not None)) if is_count else ()
         candidate.why.append(f"The message numbers the ranks of a process group, where rank {rank} is number {number}")
 
 

@@ -69,6 +69,8 @@ class CausalGraph:
 
 def root_tier(candidate: Candidate) -> int | None:
     """Return how strong a root cause a candidate can be, 1 the strongest; None: it cannot be one."""
+    if candidate.is_symptom:
+        return None
     if candidate.indicates == "outside":
         return 4
     if candidate.is_weak_ending:

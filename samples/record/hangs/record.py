@@ -40,6 +40,7 @@ def record_logs(hang: Hang, launcher: Launcher, target: Path) -> None:
                 run.wait_for(run.ready)
             time.sleep(SHORT_S + 1)
             for run in runs.values():
+                run.wait_for(lambda run=run: not all(map(is_alive, run.pids)), 40)
                 run.wait_until_still(4)
         finally:
             for run in runs.values():

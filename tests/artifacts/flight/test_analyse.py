@@ -502,6 +502,22 @@ def test_call_that_a_rank_may_still_finish() -> None:
     assert [(fault.rule, fault.ranks) for fault in analyse_dumps(dumps).faults] == [("stuck-in-collective", (2,))]
 
 
+def test_ranks_left_in_a_broadcast_may_name_different_roots() -> None:
+    """Two ranks that did not finish it may wait for each other; a single one, or an all-reduce, has no such doubt."""
+    for op, ranks, has_doubt in (
+        ("broadcast", (1, 2), True),
+        ("broadcast", (2,), False),
+        ("all_reduce", (1, 2), False),
+    ):
+        dumps = Job({rank: [Call(op, place=TRAIN)] * 4 for rank in range(5)}).dumps()
+        for rank in ranks:
+            dumps[rank]["entries"][3].update(state="started", retired=True)
+            dumps[rank]["pg_status"]["0"]["last_completed_collective"] = 3
+        (fault,) = analyse_dumps(dumps).faults
+        assert (fault.rule, fault.ranks, "different roots" in fault.text) == ("stuck-in-collective", ranks, has_doubt)
+        assert ("root" in fault.uncertainty) == has_doubt
+
+
 def test_types_that_are_not_recorded() -> None:
     """Where all ranks wait in a call and the dumps record no types, the types may differ."""
     dumps = Job({rank: [*steps(3), Call(place=TRAIN, works=False)] for rank in range(2)}).dumps()

@@ -52,3 +52,25 @@ def test_calls_behind_the_one_in_which_a_rank_stands() -> None:
     for number, entry in enumerate(dumps[2]["entries"]):
         entry["record_id"] = 10 + number
     assert [(fault.rule, fault.ranks) for fault in roots(dumps)] == [("group-order", (2,))]
+
+
+def mesh(skipping: int | None) -> dict[int, list[Call]]:
+    """Return the calls of a mesh of two rows of four; one rank leaves out the third call of its row, and goes on."""
+    row = {rank: Call(group=f"row{rank // 4}", place=("train.py", 5, "step")) for rank in range(8)}
+    column = {rank: Call(group=f"column{rank % 4}", place=("train.py", 6, "step")) for rank in range(8)}
+    calls = {rank: [row[rank], column[rank]] * 4 + [Call("barrier")] for rank in range(8)}
+    if skipping is not None:
+        del calls[skipping][4]
+    return calls
+
+
+def test_a_rank_of_a_mesh_that_left_out_a_call() -> None:
+    """Most ranks made the last call of its column behind a later call of their row, so it left one out there."""
+    groups = {f"row{row}": list(range(row * 4, row * 4 + 4)) for row in range(2)}
+    groups |= {f"column{column}": [column, column + 4] for column in range(4)}
+    (fault,) = roots(Job(mesh(6), groups).dumps())
+    assert (fault.rule, fault.ranks, fault.seq, fault.is_certain) == ("divergent-call", (6,), 4, True)
+    assert fault.group.startswith("row1")
+    assert "rank 6 entered all_reduce #4 of column2" in fault.text
+    assert "after call #3 of its group row1" in fault.text
+    assert analyse_dumps(Job(mesh(None), groups).dumps()).faults == ()

@@ -59,7 +59,8 @@ def test_a_process_without_frames_is_named_last(elsewhere: tuple[str, ...], rank
     ("stacks", "rule", "ranks"),
     [
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER), "divergent-call", (3,)),
-        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER), "hung", ()),
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_BARRIER, IN_BARRIER, IN_RECV, IN_RECV), "hung", ()),
+        ((IN_ALL_REDUCE, IN_ALL_REDUCE, *[call("broadcast", 31)] * 2), "hung", ()),
         ((IN_ALL_REDUCE, IN_ALL_REDUCE, IN_ALL_REDUCE, ON_DEVICE), "hung", ()),
     ],
 )
@@ -68,6 +69,50 @@ def test_other_call_blames_only_by_majority(stacks: tuple[tuple[str, ...], ...],
     result = first(*stacks)
     assert (result.rule, result.ranks) == (rule, ranks)
     assert "process groups" in result.uncertainty if ranks else "no rank at fault" in result.text
+
+
+def test_two_halves_in_calls_that_need_all_ranks_name_nobody() -> None:
+    """They called different things, and either half may be wrong; two lines of one operation may be one call."""
+    result = first(IN_ALL_REDUCE, IN_BARRIER, IN_ALL_REDUCE, IN_BARRIER)
+    assert (result.rule, result.ranks) == ("divergent-call", ())
+    assert "ranks 0, 2 are in all_reduce at train.py:25, while ranks 1, 3 are in barrier at train.py:31" in result.text
+    assert "either half may be wrong" in result.uncertainty
+    assert first(IN_ALL_REDUCE, call("all_reduce", 26), IN_ALL_REDUCE, call("all_reduce", 26)).rule == "hung"
+
+
+def below(line: int, function: str = "train") -> tuple[str, ...]:
+    """Return the frames of an all-reduce inside a helper that a line of the program calls."""
+    return (
+        f"all_reduce ({C10D}:3252)",
+        "average (helper.py:9)",
+        f"{function} (train.py:{line})",
+        "<module> (train.py:60)",
+    )
+
+
+def test_callers_tell_apart_what_waits_in_one_line_of_a_helper() -> None:
+    """Ranks that came to one line from two lines of one function are in two calls; from two functions, in one."""
+    result = first(below(30), below(31), below(30), below(30))
+    assert (result.rule, result.ranks) == ("divergent-call", (1,))
+    assert "rank 1 is in all_reduce at helper.py:9 from train.py:31" in result.text
+    assert first(below(30), below(31, "work"), below(30), below(30)).rule == "hung"
+    assert first(*[below(30)] * 4).text.startswith(
+        "ranks 0-3 are in all_reduce at helper.py:9; all wait in the same call"
+    )
+
+
+def test_a_program_elsewhere_is_named_although_the_others_came_by_two_lines() -> None:
+    """The others are at one line of a helper, whichever line called it."""
+    named = first(below(30), below(31), below(30), below(31), IN_LOSS)
+    assert (named.rule, named.ranks) == ("never-joined", (4,))
+
+
+def test_native_frames_without_lines_name_no_rank() -> None:
+    """Most ranks may be in calls of several groups, which native frames do not tell apart."""
+    in_all_reduce = ("c10d::ops::allreduce_ (libtorch_cpu.so)", "c10d::Work::wait (libtorch_cpu.so)")
+    in_barrier = ("c10d::ops::barrier (libtorch_cpu.so)", "c10d::Work::wait (libtorch_cpu.so)")
+    result = first(*[in_all_reduce] * 3, in_barrier)
+    assert (result.rule, result.ranks, "native frames" in result.uncertainty) == ("divergent-call", (), True)
 
 
 @pytest.mark.parametrize(

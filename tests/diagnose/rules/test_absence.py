@@ -10,7 +10,7 @@ from diagnose.factories import GLOO, TIMEOUT, fact, raised
 from triage.catalog.model import Leaf, Signature
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
-from triage.diagnose.graph import CausalGraph
+from triage.diagnose.graph import CausalGraph, root_tier
 from triage.diagnose.rules import absence, infer
 from triage.evidence.inference import BLOCKED, HUNG, make_inferences
 from triage.model import Evidence
@@ -102,6 +102,18 @@ def test_ranks_that_did_not_report_the_barrier_are_named() -> None:
     assert absence.missed_barrier(replace(context, finished=frozenset({3}))) == []
 
 
+@pytest.mark.parametrize(("in_own_call", "named"), [((), [3, 4]), ((3,), [4]), ((0, 3, 4), [])])
+def test_ranks_that_gave_up_in_a_call_of_their_own_did_not_miss_the_barrier(
+    in_own_call: tuple[int, ...], named: list[int]
+) -> None:
+    """Only a rank that says nothing is absent from a monitored barrier: the others wait somewhere themselves."""
+    text = "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0."
+    facts = [*(raised(text.format(rank), rank) for rank in (1, 2, 5)), *(raised(TIMEOUT, rank) for rank in in_own_call)]
+    matched = {"waiting": list(range(len(facts)))}
+    context = RuleContext(facts, matched, frozenset(range(6)), 6, frozenset())
+    assert [one.origin.rank for one in absence.missed_barrier(context)] == named
+
+
 @pytest.mark.parametrize(("waiting", "suspects"), [((), (1, 2)), ((2,), (1,)), ((1, 2), ())])
 def test_a_missing_rank_that_waits_itself_is_not_at_fault(waiting: tuple[int, ...], suspects: tuple[int, ...]) -> None:
     """A rank that a barrier misses may stand in a call of another group, for which it waits in vain too."""
@@ -111,6 +123,17 @@ def test_a_missing_rank_that_waits_itself_is_not_at_fault(waiting: tuple[int, ..
     matched = {"waiting": list(range(1, len(facts)))}
     absence.most_awaited(CausalGraph([one], RuleContext(facts, matched, frozenset(range(4)), 4, frozenset())))
     assert one.suspects == suspects
+
+
+@pytest.mark.parametrize(("waiting", "is_symptom"), [((1, 2, 3), True), ((1, 2), False), ((1, 3), False)])
+def test_a_barrier_that_misses_only_ranks_that_wait_is_a_symptom(waiting: tuple[int, ...], *, is_symptom: bool) -> None:
+    """Where every rank of the job waits somewhere, none is absent; a rank that says nothing may be."""
+    signature = Signature("x.y", 1, "x", "stable", "either", "error", Leaf(text="x"), indicates="awaited")
+    one = Candidate(signature, None, [raised("Ranks 1, 2 failed", 0)], suspects=(1, 2))
+    facts = [*one.facts, *(raised(TIMEOUT, rank) for rank in waiting)]
+    matched = {"awaited": [0], "waiting": list(range(1, len(facts)))}
+    absence.most_awaited(CausalGraph([one], RuleContext(facts, matched, frozenset(range(4)), 4, frozenset())))
+    assert (one.is_symptom, root_tier(one) is None) == (is_symptom, is_symptom)
 
 
 @pytest.mark.parametrize(("ranks", "joined", "count"), [((2,), 3, 0), ((1, 2), 3, 1), ((2,), 1, 1)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -82,3 +83,79 @@ def test_a_call_that_others_may_have_passed_names_no_rank(op: str, rank: int | N
     (one,) = calls.divergent_call(context(facts))
     assert isinstance(one.detail, InferenceDetail)
     assert (one.origin.rank, one.detail.uncertainty == "") == (rank, is_sure)
+
+
+@pytest.mark.parametrize(
+    ("ops", "expected"),
+    [
+        (["all_reduce", "barrier"], [None]),
+        (["all_reduce", "barrier"] * 2, [None]),
+        (["all_reduce", "broadcast"] * 2, []),  # one of the others may have left out the broadcast
+        (["all_reduce", "barrier", "all_gather", "all_gather"], []),
+    ],
+)
+def test_two_halves_in_different_calls_name_nobody(ops: list[str], expected: list[None]) -> None:
+    """Either half may be wrong: the conclusion says that the calls differ, and names no rank."""
+    facts = [raised(TIMEOUT, rank, op=op, file="/w/train.py", line=str(len(op))) for rank, op in enumerate(ops)]
+    inferences = calls.divergent_call(context(facts, len(ops)))
+    assert [one.origin.rank for one in inferences] == expected
+    assert all("ranks 1, 3" in one.text or "rank 1" in one.text for one in inferences)
+
+
+@pytest.mark.parametrize(
+    ("ops", "named"),
+    [
+        (["all_reduce", "send"], [1]),
+        (["recv", "all_reduce", "all_reduce"], [0]),
+        (["send", "recv", "all_reduce", "all_reduce"], []),  # they may be a pair
+        (["send", "send", "all_reduce"], []),  # more in transfers than elsewhere
+        (["send", "barrier", "all_reduce", "all_reduce"], []),
+    ],
+)
+def test_half_of_a_transfer_is_named_where_all_others_are_in_one_call(ops: list[str], named: list[int]) -> None:
+    """Nobody is in the other half then; the lines do not say which end left it out."""
+    facts = [raised(TIMEOUT, rank, op=op, file="/w/train.py", line=str(len(op))) for rank, op in enumerate(ops)]
+    inferences = calls.divergent_call(context(facts, len(ops)))
+    assert [one.origin.rank for one in inferences] == named
+    assert all(isinstance(one.detail, InferenceDetail) and "peer" in one.detail.uncertainty for one in inferences)
+
+
+def in_helper(rank: int, line: int, function: str = "train") -> Evidence:
+    """Return a timeout in a helper that this line of the program called."""
+    frames = f'  File "/w/train.py", line {line}, in {function}\n  File "/w/helper.py", line 9, in average\n'
+    timeout = raised(TIMEOUT, rank, op="all_reduce", file="/w/helper.py", line="9")
+    return replace(timeout, excerpt=f"Traceback (most recent call last):\n{frames}{TIMEOUT}")
+
+
+def test_callers_of_one_line_tell_two_calls_apart() -> None:
+    """One rank came to the helper by another line of the same function; by another function says nothing."""
+    inferences = calls.divergent_call(context([in_helper(rank, 31 if rank == 2 else 30) for rank in range(4)]))
+    assert summary(inferences) == ("divergent-call", [2], "absence")
+    assert "rank 2 in all_reduce at helper.py:9 from train.py:31" in inferences[0].text
+    facts = [in_helper(rank, 31, "work") if rank == 2 else in_helper(rank, 30) for rank in range(4)]
+    assert calls.divergent_call(context(facts)) == []
+
+
+REACHED = (
+    "Rank {} successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0.\n{}"
+)
+LATE = "Timed out waiting 5000ms for send operation to complete"
+
+
+@pytest.mark.parametrize(
+    ("missed", "number", "error", "named"),
+    [
+        ("1", 1, LATE, [1]),
+        ("2", 1, LATE, []),  # rank 2 says nothing: it is absent
+        ("1", 0, LATE, []),  # the numbers are those of a smaller group
+        ("1", 1, "Connection closed by peer", []),  # it may only have come late
+        ("1, 2, 3", 1, LATE, [1]),
+    ],
+)
+def test_a_missed_rank_that_waits_in_a_barrier_itself_is_in_another_group(
+    missed: str, number: int, error: str, named: list[int]
+) -> None:
+    """Rank 0 misses it, and it timed out in a monitored barrier: that is one of another group."""
+    facts = [raised(f"[Rank 0]: Ranks {missed} failed to pass monitoredBarrier in 5000 ms", 0)]
+    facts.append(raised(REACHED.format(number, error), 1))
+    assert [one.origin.rank for one in calls.in_another_group(context(facts))] == named

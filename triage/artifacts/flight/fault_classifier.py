@@ -35,6 +35,7 @@ from triage.artifacts.flight.model import (
 from triage.artifacts.flight.stalls import Stall
 from triage.artifacts.flight.usual_order import UsualOrder
 from triage.base.rank_ranges import format_ranks
+from triage.evidence.inference import may_end_early
 
 
 def classify_stall(
@@ -307,7 +308,10 @@ def _possible_member(recording: Recording, stall: Stall) -> Fault | None:
 
 
 def _partly_finished(recording: Recording, stall: Stall, *, is_cause: bool) -> Fault | None:
-    """Some ranks finished a call that others entered and did not finish: their device, or only an earlier dump."""
+    """Some ranks finished a call that others entered and did not finish: their device, or only an earlier dump.
+
+    In a broadcast or reduce those may wait for each other, because they name different roots.
+    """
     row, odd = find_first_row(stall), stall.odd
     timed_out = any(recording.table.retired[stall.cell(rank)] for rank in odd)
     if not is_cause and not timed_out:
@@ -315,12 +319,14 @@ def _partly_finished(recording: Recording, stall: Stall, *, is_cause: bool) -> F
     call = format_operation(recording, row) + location_of(recording, row)
     finished = stall.entered - stall.unfinished
     others = format_ranks(finished) if finished else "the other ranks"
-    text = (
-        f"{others} finished {call}, {format_ranks(odd)} entered it and did not finish: its device or watchdog stopped"
-    )
+    what = "its device or watchdog" if len(odd) == 1 else "their devices or watchdogs"
+    text = f"{others} finished {call}, {format_ranks(odd)} entered it and did not finish: {what} stopped"
     its = "the dump" if len(odd) == 1 else "the dumps"
-    uncertainty = "" if timed_out else f"{its} of {format_ranks(odd)} may have been written a moment earlier"
-    return _make_fault(recording, stall, "stuck-in-collective", odd, text, uncertainty=uncertainty)
+    reasons = [] if timed_out else [f"{its} of {format_ranks(odd)} may have been written a moment earlier"]
+    if len(odd) > 1 and may_end_early(operation_name(recording.ops[int(recording.table.op[row])])):
+        text += f", or {format_ranks(odd)} name different roots"
+        reasons.append("dumps do not record the root of this operation")
+    return _make_fault(recording, stall, "stuck-in-collective", odd, text, uncertainty="; ".join(reasons))
 
 
 def _all_entered(recording: Recording, stall: Stall) -> Fault | None:

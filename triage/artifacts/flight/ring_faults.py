@@ -41,13 +41,14 @@ def classify_ring(recording: Recording, nodes: Sequence[Stall | P2pStall]) -> Fa
     ranks, uncertainty = (odd_count.ranks, "") if odd_count else _find_odd_ranks(recording, nodes)
     ordered = sorted(nodes, key=lambda node: (not node.standing & ranks, len(node.standing), _row(node)))
     odd, usual = ordered[0], next(node for node in ordered if node.missing & ordered[0].standing)
-    rule = _choose_rule(recording, odd, usual)
+    rule = "divergent-call" if odd_count and odd_count.left_out else _choose_rule(recording, odd, usual)
     reason = _REASONS.get(rule, "each waits for the other")
     if all(isinstance(node, P2pStall) and node.kind == "no-receive" for node in ordered):
         reason = "all send and none of them receives"
     if odd_count:
         reason = f"{reason}; {odd_count.text}"
     row = next(row for rank, row in sorted(_rows(odd).items()) if rank in ranks)
+    row = _row(odd_count.left_out) if odd_count and odd_count.left_out else row
     return Fault(
         rule,
         tuple(sorted(ranks)),

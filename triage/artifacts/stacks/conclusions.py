@@ -11,6 +11,7 @@ from triage.artifacts.stacks.members import (
     be,
     describe_members,
     group_members,
+    name_callers,
     name_members,
     ranks_of,
 )
@@ -27,6 +28,7 @@ _ONE_MOMENT = "one dump does not show whether a rank is stuck or only slow; a se
 _MAY_WAIT = "without native frames, a line of the program may wait for the device, as `loss.item()` does"
 _MAY_BE_ONE = "these dumps have the same main thread: of processes forked from one, or of one process that moved"
 _OTHER_GROUPS = "stacks do not show process groups, and calls of different groups may wait at the same time"
+_NO_LINES = "native frames do not show whether most ranks are in one call"
 _NO_PEER = "the stacks do not name the peer, which may be the one that left out its half"
 _Members = Sequence[ComparedProcess]
 
@@ -53,6 +55,7 @@ def infer_from_members(
     A thread that sleeps in the kernel blames no rank, and a single dump only where threads hold each other's locks. If
     no rule says why the job hangs, the inference HUNG says where each rank stands. `has_timeout`: it hangs for sure.
     """
+    members = name_callers(members)
     split = _Split([member for member in members if not member.has_moved])
     if not split.members:
         return []
@@ -83,16 +86,16 @@ class _Split:
         self.unclear = [member for member in elsewhere if member.state.kind in _PLAIN and _is_python(member)]
         self.outside = [member for member in elsewhere if member not in self.unclear]
 
-    def calls(self) -> dict[tuple[str, str], list[ComparedProcess]]:
-        """Return the waiting processes by operation and line."""
-        calls: dict[tuple[str, str], list[ComparedProcess]] = defaultdict(list)
+    def calls(self) -> dict[tuple[str, str, str], list[ComparedProcess]]:
+        """Return the waiting processes by operation, line and caller."""
+        calls: dict[tuple[str, str, str], list[ComparedProcess]] = defaultdict(list)
         for member in self.waiting:
-            calls[member.state.op, member.state.place].append(member)
+            calls[member.state.op, member.state.place, member.caller].append(member)
         return calls
 
     def shows_call(self) -> bool:
         """Whether all that wait are in one call that the stacks name: the wait for a device does not name it."""
-        return len(self.calls()) == 1 and self.waiting[0].state.kind != "device-sync"
+        return len({(op, place) for op, place, _ in self.calls()}) == 1 and self.waiting[0].state.kind != "device-sync"
 
     def doubt(self, has_timeout: bool) -> str:
         """Return why the processes outside may only be slow; empty where they are stuck."""
@@ -161,10 +164,21 @@ def _infer_divergent(split: _Split) -> list[StackInference]:
     if not others:
         return _infer_second_call(split.waiting)
     if len(usual) * 2 <= len(split.waiting):
-        return []
+        return _infer_halves(usual, others[0][1]) if len(others) == 1 and len(others[0][1]) == len(usual) else []
     odd = [member for _, each in others for member in each]
     text = f"all ranks wait, but {describe_members(odd)}, while {describe_members(usual)}"
+    if not usual[0].state.place and usual[0].state.kind != "rendezvous":
+        return [StackInference("divergent-call", (), text, uncertainty=f"{_NO_LINES}; {_OTHER_GROUPS}")]
     return [_infer_odd_call(odd, text)]
+
+
+def _infer_halves(one: _Members, other: _Members) -> list[StackInference]:
+    """Half of the ranks wait in one operation, half in another, and both need all ranks: nobody is the odd one."""
+    ops = [one[0].state.op, other[0].state.op]
+    if ops[0] == ops[1] or any(map(may_end_early, ops)):
+        return []
+    text = f"all ranks wait, but {describe_members(one)}, while {describe_members(other)}"
+    return [StackInference("divergent-call", (), text, uncertainty=f"either half may be wrong; {_OTHER_GROUPS}")]
 
 
 def _infer_second_call(waiting: _Members) -> list[StackInference]:

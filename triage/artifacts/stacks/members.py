@@ -6,10 +6,14 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
+from triage.stacks.callers import CallerFrame, find_differing_callers
 from triage.stacks.live.model import Process, State, format_state
+from triage.stacks.live.states import WAITING
 
 _MOST_STATES = 5
+_FRAME = lazy_re(r"(?P<function>.*) \((?P<file>[^()]*):(?P<line>\d{1,9})\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +21,8 @@ class ComparedProcess:
     """One process of the job and where it stands; `key` is equal for processes at the same place.
 
     `has_moved`: its last two dumps differ; `is_still`: they are equal, and one log has both. `is_doubtful`: nothing but
-    the main thread names it, which others share; its dump may be one of them at another moment.
+    the main thread names it, which others share; its dump may be one of them at another moment. `caller` is the line
+    from which it reached its call, where others reached the same call from another line of one function.
     """
 
     label: str
@@ -28,6 +33,7 @@ class ComparedProcess:
     has_moved: bool = False
     is_still: bool = False
     is_doubtful: bool = False
+    caller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +73,27 @@ def comparison_key(member: ComparedProcess) -> tuple[str, ...]:
     return member.key[:place] or member.key
 
 
+def name_callers(members: Sequence[ComparedProcess]) -> list[ComparedProcess]:
+    """Set the caller of processes that wait in one call, where one function made it at several lines.
+
+    Stacks that part in different functions are left alone: a driver and its workers reach the same call on other ways.
+    """
+    by_call: dict[tuple[str, str], list[ComparedProcess]] = defaultdict(list)
+    for member in members:
+        if member.state.kind in WAITING and member.state.op and member.state.place:
+            by_call[member.state.op, member.state.place].append(member)
+    callers: dict[str, str] = {}
+    for each in by_call.values():
+        differing = find_differing_callers([[_parse_frame(frame) for frame in member.key] for member in each])
+        callers.update(zip((member.label for member in each), differing, strict=False))
+    return [replace(member, caller=callers.get(member.label, "")) for member in members]
+
+
+def _parse_frame(frame: str) -> CallerFrame:
+    match = _FRAME.fullmatch(frame)
+    return CallerFrame(match["function"], match["file"], match["line"]) if match else CallerFrame(frame, "", "")
+
+
 def ranks_of(members: Collection[ComparedProcess]) -> tuple[int, ...]:
     """Return the known ranks, ascending."""
     return tuple(sorted({member.rank for member in members if member.rank is not None}))
@@ -88,7 +115,7 @@ def describe_members(members: Sequence[ComparedProcess]) -> str:
     for member in sorted(members, key=order_of):
         # Descriptors and times differ between ranks: they are only shown for a single process.
         state = member.state if len(members) == 1 else replace(member.state, remark="")
-        by_state[format_state(state)].append(member)
+        by_state[format_state(state) + (f" from {member.caller}" if member.caller else "")].append(member)
     parts = [f"{name_members(each)} {be(each)} {state}" for state, each in by_state.items()]
     rest = [f"{len(parts) - _MOST_STATES} other states"] if len(parts) > _MOST_STATES else []
     return " and ".join([*parts[:_MOST_STATES], *rest])

@@ -79,6 +79,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(calls.watchdog_starved),
     Rule(waits.same_call),
     Rule(calls.divergent_call),
+    Rule(calls.in_another_group),
     Rule(absence.left_first),
 )
 WEIGHING: tuple[Weigh, ...] = (

@@ -225,13 +225,17 @@ def uneven_steps(context: RuleContext) -> list[Evidence]:
 
 
 def missed_barrier(context: RuleContext) -> list[Evidence]:
-    """Ranks say that they reached a monitored barrier, where rank 0 waited in vain for those that do not say so."""
+    """Ranks say that they reached a monitored barrier, where rank 0 waited in vain for those that do not say so. Those
+    that gave up waiting in a call of their own, or missed others themselves, are not absent.
+    """
     reports = [
         fact for fact in context.facts_with("successfully reached monitoredBarrier") if fact.origin.rank is not None
     ]
+    if not reports:
+        return []
     reached = ranks_of(reports)
-    missed = context.all_ranks - reached - {0} - context.finished
-    if not reports or not missed or len(missed) > len(reached) or _is_only_log(context, missed):
+    missed = context.all_ranks - reached - {0} - context.finished - context.ranks_with("waiting", "awaited")
+    if not missed or len(missed) > len(reached) or _is_only_log(context, missed):
         return []
     text = f"{format_ranks(reached)} reached the monitored barrier where rank 0 waited; {format_ranks(missed)} did not"
     return _infer("missed-barrier", missed, text, reports[0])
@@ -239,8 +243,10 @@ def missed_barrier(context: RuleContext) -> list[Evidence]:
 
 def most_awaited(graph: CausalGraph) -> None:
     """A line that names more than half of the ranks as missing shows no rank at fault: those that came may have made a
-    call too many. Neither are missing ranks that gave up waiting in a call of their own.
+    call too many. Neither are missing ranks that gave up waiting in a call of their own: if all ranks of the job
+    did, it is a symptom.
     """
+    all_wait = graph.context.all_ranks <= graph.context.ranks_with("waiting", "awaited")
     waiting = graph.context.ranks_with("waiting")
     for candidate in graph.candidates:
         if candidate.indicates != "awaited" or candidate.is_inferred:
@@ -255,6 +261,7 @@ def most_awaited(graph: CausalGraph) -> None:
             calls = agree(elsewhere, "a call of its own", "calls of their own")
             why = f"{format_ranks(elsewhere)} gave up waiting in {calls}"
             graph.set_suspects(candidate, missing - elsewhere, why)
+        candidate.is_symptom = all_wait and total > 1 and candidate.suspects == ()
 
 
 def never_joined(context: RuleContext) -> list[Evidence]:

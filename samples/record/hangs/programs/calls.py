@@ -151,6 +151,19 @@ def wrong_source():
     train(5, 8)
 
 
+def other_root():
+    train()
+    dist.reduce(torch.ones(1 << 16), 3 if RANK == 2 else 0)
+    train(5, 8)
+
+
+def half_barrier():
+    train()
+    if RANK < WORLD // 2:
+        dist.barrier()
+    train(5, 8)
+
+
 def mesh_skips():
     rows = [new_group([0, 1], group_desc="tp0"), new_group([2, 3], group_desc="tp1")]
     columns = [new_group([0, 2], group_desc="dp0"), new_group([1, 3], group_desc="dp1")]
@@ -159,6 +172,16 @@ def mesh_skips():
             average_gradients(group=rows[RANK // 2])
         average_gradients(group=columns[RANK % 2])
         log.info("step %d loss %.4f", number, 5.6 - 0.1 * number)
+    finish()
+
+
+def leaves_row_out():
+    rows = [new_group(list(range(first, first + 4)), group_desc=f"row{first // 4}") for first in (0, 4)]
+    columns = [new_group([first, first + 4], group_desc=f"column{first}") for first in range(4)]
+    for number in range(1, 6):
+        if not (RANK == 6 and number == 4):
+            average_gradients(group=rows[RANK // 4])
+        average_gradients(group=columns[RANK % 4])
     finish()
 
 
@@ -184,6 +207,17 @@ def ddp_skipped_backward():
         else:
             loss.backward()
         log.info("step %d loss %.4f", number, 5.6)
+        average_loss()
+    finish()
+
+
+def ddp_without_step():
+    model = torch.nn.parallel.DistributedDataParallel(Model())
+    for number in range(1, 7):
+        if RANK == 1 and number == 4:
+            log.info("batch has no labels, going on")
+        else:
+            model(torch.ones(2, 64)).backward()
         average_loss()
     finish()
 

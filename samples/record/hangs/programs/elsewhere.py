@@ -257,7 +257,18 @@ def pipe_full():
     train()
     if RANK == 2:
         _, writer = os.pipe()
-        os.write(writer, b"x" * 1_000_000)
+        data = b"x" * 1_000_000
+        while data:  # a debugger that attaches ends one call
+            data = data[os.write(writer, data) :]
+    train(5, 8)
+
+
+def socket_takes_no_more():
+    train()
+    if RANK == 1:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            ours.sendall(b"x" * 10_000_000)
     train(5, 8)
 
 

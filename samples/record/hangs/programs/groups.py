@@ -48,6 +48,36 @@ def group_cycle():
     finish()
 
 
+def other_group_first():
+    tensor_parallel, data_parallel = all_groups("tp", "dp")
+    for _ in range(3):
+        average_gradients(group=tensor_parallel)
+        average_gradients(group=data_parallel)
+    if RANK == 1:
+        average_gradients(group=data_parallel)
+    average_gradients(group=tensor_parallel)
+    average_gradients(group=data_parallel)
+    finish()
+
+
+def ring_of_pairs():
+    groups = [new_group([rank, (rank + 1) % 4], group_desc=f"pair{rank}") for rank in range(4)]
+    train()
+    for group in (groups[RANK], groups[RANK - 1]):
+        dist.broadcast(torch.ones(8), dist.get_process_group_ranks(group)[0], group=group)
+        average_gradients(group=group)
+    finish()
+
+
+def row_sleeps():
+    rows = [new_group(list(range(first, first + 4)), group_desc=f"row{first // 4}") for first in (0, 4)]
+    train()
+    if RANK == 6:
+        upload_metrics()
+    average_gradients(group=rows[RANK // 4])
+    train(5, 8)
+
+
 def wrong_group():
     tensor_parallel, data_parallel = all_groups("tp", "dp")
     for number in range(6):
@@ -93,6 +123,20 @@ def recv_without_send():
     train()
     if RANK == 1:
         dist.recv(torch.ones(64), 0)
+    train(5, 8)
+
+
+def send_unreceived():
+    train()
+    if RANK == 2:
+        dist.send(torch.ones(BIG), 3)
+    train(5, 8)
+
+
+def receive_nobody():
+    train()
+    if RANK == 1:
+        dist.recv(torch.ones(64), 3)
     train(5, 8)
 
 

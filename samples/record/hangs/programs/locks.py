@@ -116,13 +116,26 @@ def thread_queue():
 
 
 def hash_tokens() -> None:
-    ctypes.PyDLL(None).sleep(FOREVER)  # PyDLL keeps the GIL
+    while True:  # a signal, as for faulthandler, ends one call
+        ctypes.PyDLL(None).sleep(FOREVER)  # PyDLL keeps the GIL
 
 
 def holds_gil():
     train()
     if RANK == 1:
         hash_tokens()
+    train(5, 8)
+
+
+def await_answer() -> None:
+    while ctypes.PyDLL(None).poll(None, 0, -1):
+        pass
+
+
+def polls_with_gil():
+    train()
+    if RANK == 2:
+        await_answer()
     train(5, 8)
 
 
