@@ -347,3 +347,45 @@ def test_a_failed_check_is_its_condition(message: str, same: bool) -> None:
     fields = {"crash_point": "p-1", "crash_kind": "check"}
     first = fingerprint(fact("Check failed", message="depth < limit (9 vs. 8)", **fields))
     assert (fingerprint(fact("Check failed", message=message, **fields)).key == first.key) == same
+
+
+_PANIC = "thread 'reader-3' panicked at src/{}.rs:7:2:\n{}"
+
+
+@pytest.mark.parametrize(
+    ("sentence", "same"),
+    [
+        ("ring slot 7 was poisoned by writer 3", True),
+        ("index out of bounds: the len is 3 but the index is 7", False),
+        ("queue is closed", False),
+    ],
+)
+def test_a_sentence_of_the_program_needs_no_place(sentence: str, same: bool) -> None:
+    """Where a program states its own cause in a sentence, the file of the panic does not count."""
+    one, other = (fingerprint(fact(_PANIC.format(file, sentence))) for file in ("ring", "queue"))
+    assert (one.key == other.key) == same
+
+
+def test_a_panic_that_python_sees_is_the_same() -> None:
+    """An extension module raises its panic as an exception."""
+    panic = fingerprint(fact(_PANIC.format("ring", "ring slot 7 was poisoned by writer 3")))
+    raised = fingerprint(fact("pyo3_runtime.PanicException: ring slot 9 was poisoned by writer 1"))
+    assert raised.key == panic.key
+
+
+_THROWN = "{}: offset 7 of topic samples is not kept\n\tat org.example.{}(Feed.java:51)"
+
+
+@pytest.mark.parametrize(
+    ("name", "same"), [("org.example.OffsetException", True), ("java.lang.IllegalStateException", False)]
+)
+def test_an_exception_of_the_jvm_itself_needs_its_method(name: str, same: bool) -> None:
+    """A class of the program says its cause in words; one of the language may be thrown for any reason."""
+    one, other = (fingerprint(fact(_THROWN.format(name, method))) for method in ("Feed.seek", "Pump.run"))
+    assert (one.key == other.key) == same
+
+
+def test_names_and_values_in_brackets_are_no_words() -> None:
+    """`(device 3, queue 7)` adds nothing to a sentence; a clause in brackets does."""
+    assert headline_words("ring stalled (device <n>, queue <n>)") == headline_words("ring stalled")
+    assert headline_words("ring stalled (the queue was reset)") > headline_words("ring stalled")

@@ -118,6 +118,26 @@ def test_what_is_denied_must_be_the_same(first: str, second: str, how: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("second", "way"),
+    [
+        ("ValueError: reward of sample 8 is nan", "new"),
+        ("ValueError: number of rewards (7) differs from number of samples (8)", "reworded"),
+    ],
+)
+def test_fewer_values_with_a_word_of_its_own_are_another_cause(second: str, way: str) -> None:
+    """Words that only report (`expected one`) do not make up for what the other sentence says."""
+    assert ways(raised("ValueError: expected one reward per sample, got 3 for 7"), raised(second))[1] == way
+
+
+def test_what_a_function_could_not_do_is_no_word_of_its_own() -> None:
+    """`cannot renew` says which function failed."""
+    assert (
+        ways(raised("a.Lost: lease 7 expired 3 s ago"), raised("a.Lost: cannot renew lease 7: it has expired"))[1]
+        != "new"
+    )
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         (

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
+import triage
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.endings import MatchedFacts, read_exceptions, select_endings, split_endings
 from triage.diagnose.graph import root_tier
@@ -166,3 +168,39 @@ def test_a_failed_condition_says_more_than_its_signal() -> None:
         facts = [fact(line, None, offset=900), ending(line, None, "strong", form)]
         matched = MatchedFacts(frozenset({0}), frozenset({0}), frozenset({0}))
         assert select_endings(facts, matched, []) == (facts[1:] if chosen else [])
+
+
+def test_a_table_of_a_signal_does_not_hide_the_reason(tmp_path: Path) -> None:
+    """torchelastic's table says that a rank got SIGABRT; what the rank wrote last says why."""
+    (tmp_path / "x.log").write_text(_ABORTED.format("[default0]:[FATAL] [graph.cc:140:Visit] cycle through node 7"))
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert root.title == "[FATAL] [graph.cc:140:Visit] cycle through node 7"
+    (tmp_path / "x.log").write_text(_ABORTED.format("[default0]:step 7"))
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert root.signature == "crash.abort"
+
+
+_ABORTED = """\
+step 1
+{}
+E1020 16:08:13.547510242 7 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: -6) local_rank: 0 \
+(pid: 82) of binary: /usr/bin/python
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+  <NO_OTHER_FAILURES>
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-10-20_16:08:13
+  host      : n7
+  rank      : 4 (local_rank: 0)
+  exitcode  : -6 (pid: 82)
+  error_file: <N/A>
+  traceback : Signal 6 (SIGABRT) received by PID 82
+============================================================
+"""

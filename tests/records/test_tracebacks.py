@@ -539,6 +539,13 @@ def test_a_traceback_of_ray_goes_on_behind_its_exception() -> None:
     assert lines_of_first(*TRACE, f"2026-11-21 03:07:45 {again}", "ValueError: x")[3] == "ValueError: x"
 
 
+def test_a_named_detail_of_a_message_may_speak_of_an_epoch() -> None:
+    """gRPC indents `details = …`; that it names an epoch makes it no progress."""
+    message = ("RpcError: <RPC that terminated with:", '\tdetails = "worker 7 is fenced since epoch 3"', '\tcode = "x"')
+    assert lines_of_first(*TRACE, *message)[-1] == message[-1]
+    assert lines_of_first(*TRACE, message[0], "  epoch 3 of 7", message[2])[-1] == message[0]
+
+
 def test_a_progress_bar_is_no_part_of_a_message() -> None:
     """Though it begins with blanks."""
     assert lines_of_first(*TRACE, "ValueError: x", "  a", " 10%|#  | 1/10 [00:01, 3.2it/s]", "  b")[-1] == "  a"

@@ -8,6 +8,7 @@ from triage.base.lazy_re import lazy_re
 from triage.clusters.headline import JVM, extract_headline
 from triage.clusters.place import find_place, printed_by, raised_at
 from triage.clusters.rules import Rules, load_rules
+from triage.clusters.sentence import REMARK
 from triage.model import Evidence, Fingerprint
 from triage.model.diagnosis import PRINTED_BY, RAISED_AT
 
@@ -25,6 +26,7 @@ _STATED = frozenset(("check", "assert"))
 # Behind the condition stand the values, and what a release adds to them.
 _COMPARED = lazy_re(r" \([^\n]*? vs\. [^\n]*\).*$")
 _KEY = 16
+_OWN_SENTENCE = 4
 
 
 def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
@@ -37,9 +39,13 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     if (point := fact.fields.get("crash_point")) and fact.component != JVM:
         return _crash(point, fact, by)
     line = extract_headline(fact, by)
-    codes = _read_codes(fact, line.text, by)
     title = mask_variables(line.text, by)[:_TITLE]
     terms = headline_words(title, by)
+    codes = _read_codes(fact, line.text, by)
+    stack_places: tuple[str, ...] = ()
+    if _is_own_sentence(fact, title, terms, by):
+        stack_places = tuple(code.partition("=")[2] for code in codes if _is_place(code, by))
+        codes = tuple(code for code in codes if not _is_place(code, by))
     place = find_place(fact, line, codes, len(message_words(title, terms)), by)
     exits = _exit_code(fact) if not terms else ()
     guard = "|".join((line.component, *codes, *exits, place.text if place.kind == "place" else ""))
@@ -49,6 +55,7 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
         *(f"uses the code {code}" for code in codes),
         *((f"uses the {place.label} {place.text}",) if place.text else ()),
         *((f"{RAISED_AT}{where}",) if (where := raised_at(fact)) else ()),
+        *(f"{RAISED_AT}{where}" for where in map(_function_of, stack_places)),
         *((f"{PRINTED_BY}{program}",) if (program := printed_by(fact)) else ()),
     ]
     if not anchored:
@@ -74,6 +81,24 @@ def _read_codes(fact: Evidence, line: str, by: Rules) -> tuple[str, ...]:
             | {f"{rule.id}={_TYPE_ARGUMENTS.sub('', match[rule.group])}" for rule, match in firsts if match is not None}
         )
     )
+
+
+def _is_own_sentence(fact: Evidence, title: str, terms: frozenset[str], by: Rules) -> bool:
+    """Whether the program wrote the sentence itself, and not its language for any reason."""
+    if len(message_words(title, terms)) < _OWN_SENTENCE or by.language_sentences.search(title) is not None:
+        return False
+    name = _CLASS_NAME.match(title)
+    return name is None or re.search(rf"\b(?:java|javax|jdk|scala|kotlin)(?:\.\w+)*\.{name[1]}\b", fact.text) is None
+
+
+def _is_place(code: str, by: Rules) -> bool:
+    return code.partition("=")[0] in by.place_codes
+
+
+def _function_of(code: str) -> str:
+    """Return `Cursor:seek` for the method of a stack, as the place of an exception is written."""
+    owner, _, name = code.replace("(*", "").replace(")", "").rpartition(".")
+    return f"{owner}:{name}"
 
 
 def _crash(point: str, fact: Evidence, by: Rules) -> Fingerprint:
@@ -125,7 +150,7 @@ def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
     Of several spellings that mean the same, it is the first of `same` in the rules, in the singular.
     """
     by = by or load_rules()
-    terms = (match[0] for match in _TERM.finditer(by.unify(title.lower())))
+    terms = (match[0] for match in _TERM.finditer(by.unify(REMARK.sub(" ", title.lower()))))
     telling = (term for term in terms if not term.startswith("<") and term not in by.idle)
     return frozenset(term if term in by.turning or term[0] == "@" else _PLURAL.sub("", term) for term in telling)
 

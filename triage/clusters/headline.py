@@ -6,6 +6,7 @@ import re
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.clusters.log_record import read_statement
 from triage.clusters.rules import Rules
 from triage.model.evidence import Evidence
 
@@ -16,6 +17,7 @@ _MOST_LINES = 3
 _ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # A first line that only introduces the next ones: `ValidationError: 2 errors:` or `Exception:`.
 _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
+_OPEN_BRACKET = lazy_re(r"<(?=\w)")
 # What a program raises or prints last: the same failure, whoever parsed it.
 _OF_PROGRAMS = frozenset(("exception", "terminate", "ending"))
 _ANY = "any"
@@ -37,18 +39,26 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
     """Return the headline of one fact."""
     text = _ANSI.sub("", fact.text[:_MOST_TEXT]).strip()
     is_ending = fact.kind == "ending"
-    component = _ANY if fact.kind in _OF_PROGRAMS or fact.component == JVM else fact.component
     trail: list[str] = []
+    if is_ending:
+        line, end, rest = text.partition("\n")
+        statement = read_statement(line)
+        if statement != line:
+            text = f"{statement}{end}{rest}"
+            trail.append("read the sentence of a log line")
+    component = _ANY if fact.kind in _OF_PROGRAMS or fact.component == JVM else fact.component
+    is_unwrapped = False
     for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:
             match = rule.pattern.search(text) if rule.needs in text else None
-            if match and is_ending and not trail and "\n" in text[: match.start()]:
+            if match and is_ending and not is_unwrapped and "\n" in text[: match.start()]:
                 match = None
             inner = _read_inner(match, rule.group) if match else ""
             if inner and inner != text:
                 text = inner
                 component = rule.component or component
                 trail.append(f"unwrapped by {rule.id}")
+                is_unwrapped = True
                 break
         else:
             break
@@ -96,4 +106,4 @@ def _introduces(lines: list[str]) -> bool:
 
 def _has_open_bracket(line: str) -> bool:
     """Whether a line opens a bracket over the next ones, as gRPC writes `<_InactiveRpcError … terminated with:`."""
-    return line.count("<") > line.count(">")
+    return len(_OPEN_BRACKET.findall(line)) > line.count(">")

@@ -26,6 +26,7 @@ _STATEMENT = lazy_re(
 # `[agent/drain] …` and `agentd[82]: …`: which part of which program wrote the line.
 _PROGRAM = lazy_re(
     r"\[(?:[\w.-]{1,60}/)*(?P<part>[A-Za-z][\w.-]{1,60})\] \S|(?P<program>[a-z][\w.-]{1,60})\[\d{1,8}\]: \S"
+    r"|(?P<logger>[a-z][\w-]{1,60}): (?:FATAL|CRITICAL|ERROR|error|fatal)\b"
 )
 _NAME_PART = lazy_re(r"[^\W_]+")
 # What a service answers for reasons of its own: it is down or busy, whoever asks.
@@ -65,7 +66,7 @@ def raised_at(fact: Evidence) -> str:
 def printed_by(fact: Evidence) -> str:
     """Return the part of a program, or the program, that printed the first of its last lines, "" if it names none."""
     match = _PROGRAM.match(fact.text) if fact.kind == "ending" else None
-    return (match["part"] or match["program"]) if match else ""
+    return (match["part"] or match["program"] or match["logger"]) if match else ""
 
 
 def find_place(fact: Evidence, line: Headline, codes: Collection[str], length: int, rules: Rules) -> Place:

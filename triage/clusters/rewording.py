@@ -56,7 +56,7 @@ def are_contrary(new: KnownKey, known: KnownKey) -> bool:
     one, other = read_sentence(short.headline), read_sentence(long.headline)
     if one.states & other.states and not other.objects <= set(one.stems):
         return True
-    return not (other.denied - one.denied).isdisjoint(one.stems) or one.values > other.values
+    return not (other.denied - one.denied).isdisjoint(one.stems) or one.stated_values > other.values
 
 
 def _is_quoted(one: str, other: str) -> bool:
@@ -211,7 +211,9 @@ def _share_enough(one: Sentence, other: Sentence, least: float) -> bool:
         return False
     if one.values != other.values:
         few, many = sorted((one, other), key=lambda sentence: sentence.values)
-        if not (here ^ there).isdisjoint(turning_stems()) or set(many.stems) < set(few.stems):
+        if not (here ^ there).isdisjoint(turning_stems()):
+            return False
+        if {*many.stems} - framing_stems() < {*few.stems} - framing_stems() - few.refused:
             return False
     here, there = here - framing_stems(), there - framing_stems()
     return here == there or len(here & there) >= least * len(here | there)

@@ -49,6 +49,8 @@ class Rules:
     authored_types: frozenset[str]
     placed_sentences: re.Pattern[str]
     machine_errnos: frozenset[str]
+    language_sentences: re.Pattern[str]
+    place_codes: frozenset[str]
     sentences: frozenset[str]
     idle: frozenset[str]
     empty: frozenset[str]
@@ -110,6 +112,8 @@ def read_rules(path: Path) -> Rules:
         placed_types=frozenset(location.get("types", ())) - frozenset(location.get("except", ())),
         authored_types=frozenset(location.get("authored", ())),
         placed_sentences=re.compile("|".join(location.get("placed_sentences", ())) or r"(?!)"),
+        language_sentences=re.compile("|".join(location.get("language_sentences", ())) or r"(?!)"),
+        place_codes=frozenset(location.get("place_codes", ())),
         machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
         sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),

@@ -12,6 +12,10 @@ from triage.clusters.rules import load_rules
 
 CLASS_NAME = lazy_re(r"^(\w{1,80}): ")
 _PLACE = lazy_re(r"@\S+")
+# `(device <n>, queue <n>)`: names and values in brackets add nothing to a sentence.
+REMARK = lazy_re(
+    r"\((?:[a-z_]{1,24}[ =:]{1,2})?<[a-z]+>(?:(?:, | of |/| vs\.? )(?:[a-z_]{1,24}[ =:]{1,2})?<[a-z]+>){0,6}\)"
+)
 _MASK = lazy_re(r"<[a-z]+>")
 _VALUE = lazy_re(r"\S*<(?!place>)[a-z]+>\S*")
 _DENYING = lazy_re(r"(?:non-|read-)?[^\W\d_]+")
@@ -38,7 +42,7 @@ _REFUSAL, _AIM = "cannot", "to"
 @dataclass(frozen=True, slots=True)
 class Sentence:
     """`stems` are the words that say something, in their order and without endings; `kinds` those before a name or a
-    quotation; `values` counts the values.
+    quotation; `values` counts the values, `stated_values` those that are not in brackets.
 
     `denied` follow a word such as `not`, or are denied by a word such as `unknown`; `refused` follow `cannot`, `aims`
     follow `to`, `pending` follow `before`. `states` say in common words what is wrong with a thing, `objects` are
@@ -50,6 +54,7 @@ class Sentence:
     stems: tuple[str, ...]
     kinds: frozenset[str]
     values: int
+    stated_values: int
     denied: frozenset[str]
     refused: frozenset[str]
     aims: frozenset[str]
@@ -66,6 +71,7 @@ def read_sentence(headline: str) -> Sentence:
     match = CLASS_NAME.match(headline)
     text = _PLACE.sub(" ", headline[match.end() :] if match else headline)
     values = len(_VALUE.findall(text))
+    stated_values = len(_VALUE.findall(REMARK.sub(" ", text.lower())))
     text = _MASK.sub(" ", _NOT_A_VALUE.sub(" ", text))
     unified = load_rules().unify(text.lower())
     rest = _NONE_LEFT.sub(r"exhausted \1", unified.replace("no longer ", " ")).replace(_UNSUPPORTED, " not supported ")
@@ -84,6 +90,7 @@ def read_sentence(headline: str) -> Sentence:
         stems,
         kinds,
         values,
+        stated_values,
         denied,
         refused,
         frozenset(_following(shown, {_AIM})),

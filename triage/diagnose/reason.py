@@ -19,7 +19,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.contradictions import describe_contradiction
 from triage.diagnose.endings import MatchedFacts, read_exceptions, split_endings
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.launcher_reports import is_launcher_report
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
 from triage.diagnose.references import is_reference
@@ -321,9 +321,13 @@ def _explained(
         if signature.role == "noise":
             noise.update(match.indices)
             continue
+        is_cause = signature.role in ("cause", "either")
         known.update(match.indices)
-        causing.update(match.indices if signature.role in ("cause", "either") else ())
-        (signals if signature.indicates == "ending" else others).update(match.indices)
+        causing.update(match.indices if is_cause else ())
+        if signature.indicates == "ending":
+            signals.update(match.indices)
+        else:  # a launcher's report of a signal says no more than the signal
+            others.update(index for index in match.indices if is_cause or not is_end_report(facts[index]))
         victims.update(match.indices if signature.indicates == "peer-lost" else ())
         stops.update(match.indices if signature.indicates == "stopped-by-launcher" else ())
     matched = MatchedFacts(

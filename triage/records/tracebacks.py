@@ -42,6 +42,8 @@ _MESSAGE_STARTS = (
     *(" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"),
     *("/job:", "Additional GRPC error information", ": "),
 )
+# A named detail of a message: `details = "fenced since epoch 7"`.
+_DETAIL = lazy_re(r"\s+[a-z]\w{1,40} = ")
 _MESSAGE_LINES = 400
 _OTHER_LINES = 200
 # A message may have lines of any form: they belong to it where a sentence that joins exceptions stands behind so many.
@@ -212,7 +214,7 @@ def _continues_message(line: Line, text: str, first: Line, is_tagged: bool, in_t
         return False
     if in_table:
         return True
-    if PROGRESS.search(text):  # a progress bar begins with blanks too
+    if PROGRESS.search(text) and not _DETAIL.match(text):  # a progress bar begins with blanks too
         return False
     if is_tagged and not line.parsed.opens_record:
         return True

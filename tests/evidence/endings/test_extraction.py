@@ -34,6 +34,21 @@ def diagnose(tmp_path: Path, text: str) -> Diagnosis:
         ("feeder: ERROR: lost the lease\nrank 0: giving up\n", "feeder: ERROR: lost the lease"),
         ("mount /data is not ready\nagent[8]: rank 0: giving up\n", "mount /data is not ready"),
         ("rank 0: giving up\n", "rank 0: giving up"),
+        ("[agent] run 7 has used 9 of 9 hours\n[agent] stopping\n", "[agent] run 7 has used 9 of 9 hours"),
+        ("[agent] run 7 has used 9 of 9 hours\n[feeder] stopping\n", "[feeder] stopping"),
+        ("[agent] step 7 loss 2.3 of this run\n[agent] stopping\n", "[agent] stopping"),
+        ("[RT][ERROR][8] queue 3 is stalled\n[RT][FATAL][8] context lost\n", "[RT][ERROR][8] queue 3 is stalled"),
+        ("[IO][ERROR][8] queue 3 is stalled\n[RT][FATAL][8] context lost\n", "[RT][FATAL][8] context lost"),
+        (
+            "[RT][FATAL][8] context lost\nsrun: error: n7: tasks 0-7: Aborted\n",
+            "[RT][FATAL][8] context lost",
+        ),
+        ("lease of rank 3 was lost\nsrun: Terminating StepId=7.0\n", "lease of rank 3 was lost"),
+        ("/bin/sh: 67: DATA_ROOT: parameter not set\nexit status 2\n", "/bin/sh: 67: DATA_ROOT: parameter not set"),
+        (
+            "At line 7 of file src/nml.f90 (unit = 3)\nFortran runtime error: End of file\n",
+            "At line 7 of file src/nml.f90 (unit = 3) Fortran runtime error: End of file",
+        ),
         (
             "srun: error: n7: task 3: lost the fabric\nsrun: error: n7: exited with code 3\n",
             "srun: error: n7: task 3: lost the fabric",

@@ -8,6 +8,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
 from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE
+from triage.evidence.endings.preceding_lines import find_reason
 from triage.records.blocks import IGNORED
 from triage.records.completion import read_completion
 from triage.records.text import Line
@@ -20,7 +21,9 @@ LINES_OF_GOING_ON = 6
 """So many lines of a level below error behind a weak form show that the program went on."""
 _RETURN_CODE = lazy_re(r"-> \d+")
 _MOST_BEFORE = 4
-_LAST_OF = frozenset(("cause of an exception", "exception", "exception group"))
+_INNER_CAUSE = "cause of an exception"
+"""The form of a line whose own stack follows."""
+_LAST_OF = frozenset((_INNER_CAUSE, "exception", "exception group"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,8 @@ def choose_line(lines: Sequence[Line], levels: Sequence[str], *, strong_only: bo
             return None
         texts = [index for index, line in enumerate(lines) if strip_box(line.parsed.text)]
         return ChosenLine(texts[-1], UNLIKE, texts[-1] + 1) if texts else None
-    index, form = _follow(lines, forms, best)
+    index, form = find_reason([strip_box(line.parsed.text) for line in lines], forms, levels, best)
+    index, form = _follow(lines, forms, best) if index == best else (index, form)
     return ChosenLine(index, form, _find_stop(lines, index))
 
 
@@ -145,10 +149,11 @@ def _find_stop(lines: Sequence[Line], index: int) -> int:
 
 
 def text_of(lines: Sequence[Line], chosen: ChosenLine) -> str:
-    """Return the chosen line, with what announces it and the error of its record, then the lines that belong to it."""
+    """Return the chosen line, with what announces it and the error of its record, then the lines around it."""
     before = lines[max(0, chosen.index - _MOST_BEFORE) : chosen.index] if chosen.form.strength != "unlike" else []
     behind = lines[chosen.index + 1 : chosen.stop]
-    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in (*before, *behind))]
+    others = (*behind, *before) if chosen.form.name == _INNER_CAUSE else (*before, *behind)
+    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in others)]
     return "\n".join(text for text in texts if text and (text is texts[0] or any(map(str.isalnum, text))))
 
 

@@ -47,6 +47,14 @@ _ONLY_STATUS = lazy_re(
     r"(?:code|status)(?: ?[=:])? ?-?0{0,2}[1-9]\d{0,9}\W{0,3}$|failed \(exitcode: -?\d{1,10}\) local_rank: \d|"
     r"\*{3} (?:STEP|JOB) \S{1,40} ON \S{1,200} CANCELLED AT )"
 )
+# What launchers print around the end of a process.
+_OF_LAUNCHER = lazy_re(
+    r"^(?:srun: (?:Terminating |Force Terminated |Job step aborted)|"
+    r"(?:[\w.-]{1,40} (?:has )?detected that )?one or more processes exited |"
+    r"the job to be terminated\. The first process |"
+    r"srun: error: \S{1,200}: tasks? [\d,-]{1,40}: (?:Aborted|Killed|Terminated|Segmentation fault|Bus error|"
+    r"Illegal instruction|Floating point exception)(?: \(core dumped\))?$|command terminated with exit code [1-9])"
+)
 # A sentence that announces what is quoted behind it: `I get the following error when I start it:`.
 _ANNOUNCES = lazy_re(
     r"(?i:\b(?:following|below) (?:error|exception|log|message|output|traceback|warning)s?\b[^:]{0,80}[:.]?$)|"
@@ -88,7 +96,7 @@ def _classify_alike(text: str, level: str) -> LineForm:
     line = strip_box(text)
     if not any(map(str.isalnum, line)) or _NOISE.search(line) or _ANNOUNCES.search(line):
         return UNLIKE
-    if _ONLY_STATUS.match(line):
+    if _ONLY_STATUS.match(line) or _OF_LAUNCHER.match(line):
         return _ENDED
     is_support = _SUPPORT.search(text) is not None
     is_help = _HELP.search(line) is not None

@@ -85,9 +85,11 @@ _QUOTED = lazy_re(r"`[^`\n]{1,400}`|«[^»\n]{1,200}»")
 _REMARK = lazy_re(r"(?<=\S )\([^()\n]{0,200}\)")
 # `rank 3: giving up`, `level=fatal msg="exiting" code=3`: the end, and no reason.
 _ONLY_CLOSES = lazy_re(
-    r"(?i)^(?:(?:[^\s:]{1,80}(?: \d{1,7})?: ?){0,5}|(?:.{0,400}[\s,{])?[\"']?(?:msg|message|event)[\"']? ?[=:] ?[\"'])"
-    r"(?:giving up|gave up|(?:now )?(?:exit|abort|stopp|quitt|terminat)ing|"
-    r"leaving|shutting down|bailing out|bye)(?: now)?(?:[\"'].*|\W{0,3})$"
+    r"(?i)^(?:(?:\[[^\]\s]{1,60}\]:? )?(?:[^\s:]{1,80}(?: \d{1,7})?: ?){0,5}|"
+    r"(?:.{0,400}[\s,{])?[\"']?(?:msg|message|event)[\"']? ?[=:] ?[\"'])"
+    r"(?:giving up|gave up|refusing to start|cannot (?:continue|go on)|"
+    r"(?:now )?(?:exit|abort|stopp|quitt|terminat)ing|leaving|shutting down|bailing out|bye)"
+    r"(?: now)?(?:[\"'].*|\W{0,3})$"
 )
 _LONGEST = 600
 _DELIMITERS = "|;\t"

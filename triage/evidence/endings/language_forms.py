@@ -133,9 +133,17 @@ FORMS: tuple[Form, ...] = (
         MESSAGE,
     ),
     strong(
+        "place in a source",
+        "Fortran",
+        r"^At line \d+ of file ",
+        "At line 7 of file src/halo.f90 (unit = 11, file = 'run.nml')",
+        INNER_MESSAGE,
+        "next line",
+    ),
+    strong(
         "run-time library",
         "Fortran",
-        r"^(?:forrtl|Fortran runtime error|At line \d+ of file|lib-\d+ : UNRECOVERABLE)\b|\bERROR STOP\b|^ ?STOP [1-9]",
+        r"^(?:forrtl|Fortran runtime error|lib-\d+ : UNRECOVERABLE)\b|\bERROR STOP\b|^ ?STOP [1-9]",
         "forrtl: severe (24): end-of-file during read, unit 11, file /scratch/run/weights.dat",
         INNER_MESSAGE,
     ),

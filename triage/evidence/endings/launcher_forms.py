@@ -77,7 +77,7 @@ FORMS: tuple[Form, ...] = (
         "shell",
         r"(?i): (?:line \d+: )?.{1,200}: (?:command not found|not found|unbound variable|permission denied|"
         r"no such file or "
-        r"directory|syntax error.*|cannot execute.*|parameter null or not set|is a directory|bad interpreter.*|"
+        r"directory|syntax error.*|cannot execute.*|parameter (?:null or )?not set|is a directory|bad interpreter.*|"
         r"argument list too "
         r"long|exec format error)$",
         "bash: line 3: deepspeed: command not found",
