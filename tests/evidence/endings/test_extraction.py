@@ -192,6 +192,19 @@ def test_a_fatal_line_that_only_closes_leaves_the_word_to_the_error_before(tmp_p
         assert title in diagnosis.root_cause.title
 
 
+@pytest.mark.parametrize(
+    ("before", "has_reason"), [("mesh file has no boundary 'inlet'", True), ("step 2 of 9", False)]
+)
+def test_the_line_before_an_abort_of_mpi_says_why(tmp_path: Path, before: str, has_reason: bool) -> None:
+    """The program prints its reason and calls MPI_Abort, which adds a notice; progress is no reason."""
+    abort = "Abort(1) on node 2 (rank 2 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 1) - process 2"
+    steps = "".join(f"[{rank}] step {step} of 9\n" for step in range(3) for rank in range(3))
+    diagnosis = diagnose(tmp_path, f"{steps}[2] {before}\n[2] {abort}\n")
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.ranks == (2,)
+    assert (diagnosis.root_cause.title == before) is has_reason
+
+
 def test_one_failure_of_many_hosts_is_no_usual_output(tmp_path: Path) -> None:
     """pdsh mixes the stacks of all hosts, whose lines repeat; so do rules behind timestamps."""
     stack = "panic: send on closed channel\n\ngoroutine 7 [running]:\na.dev/x.Run(0x1)\n\t/src/x.go:7 +0x8\n"

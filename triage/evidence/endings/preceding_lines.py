@@ -1,4 +1,7 @@
-"""What a program wrote before a line that says only that it ends: `[agent] budget is spent`, `[agent] stopping`."""
+"""What a program wrote before a line that says only that it ends.
+
+`[agent] budget is spent`, `[agent] stopping`; or a message, and then MPI's notice that the program called MPI_Abort.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from triage.records.activity import PROGRESS
 
 # `[agent] …`, `[RT][ERROR] …`, `agentd[82]: …`, `agent: …`.
 _WRITER = lazy_re(r"\[[A-Za-z][\w./-]{1,60}\]|(?!\w*(?:Error|Exception|Warning):)[\w./-]{2,200}(?=\[\d{1,8}\]:|: )")
+# MPICH and Intel MPI. Open MPI writes its notice in a box, without the prefix of the rank.
+_ABORTS = lazy_re(r"^(?:Abort\(\d+\) on node \d+ \(rank \d+ in comm \w+\): )?application called MPI_Abort\(")
 _TERM = lazy_re(r"[^\W\d_]{2,}")
 _LEAST_TERMS = 3
 _BEFORE_END = LineForm("line before the end", "any", "weak", STATEMENT)
@@ -21,15 +26,13 @@ def find_reason(
     texts: Sequence[str], forms: Sequence[LineForm], levels: Sequence[str], chosen: int
 ) -> tuple[int, LineForm]:
     """Return the line that says why, of the same program right before a chosen line that does not; else that one."""
-    form, writer = forms[chosen], _writer(texts[chosen])
-    if not writer:
-        return chosen, form
-    if form.weight == LEVEL_FATAL:
+    form, writer, before = forms[chosen], _writer(texts[chosen]), chosen - 1
+    if writer and form.weight == LEVEL_FATAL:
         return _first_error(texts, forms, chosen)
-    before = chosen - 1
-    if form.weight != HINT or before < 0 or not only_closes(texts[chosen]):
+    closes = bool(writer) and form.weight == HINT and only_closes(texts[chosen])
+    if before < 0 or not (closes or _ABORTS.search(texts[chosen][:LONGEST_LINE])):
         return chosen, form
-    if _writer(texts[before]) != writer or not _is_statement(texts[before], levels[before]):
+    if (closes and _writer(texts[before]) != writer) or not _is_statement(texts[before], levels[before]):
         return chosen, form
     return before, forms[before] if forms[before] is not UNLIKE else _BEFORE_END
 
