@@ -13,6 +13,7 @@ from triage.evidence import extract_text
 from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.evidence.inference import make_inferences
 from triage.evidence.learn_job import is_identity_line
+from triage.evidence.source_extraction import read_from_tail
 from triage.evidence.year import guess_year
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 from triage.model.evidence import Source
@@ -38,6 +39,20 @@ def test_details_survive_the_way_between_processes() -> None:
     for name in ("detail", "inherits_time", "rank_basis"):
         assert [getattr(fact, name) for fact in again] == [getattr(fact, name) for fact in facts]
     assert [type(fact.detail) for fact in again[:4]] == [ExceptionDetail, KernelDetail, ExitDetail, InferenceDetail]
+
+
+@pytest.mark.parametrize(("offset", "from_memory"), [(0, False), (5, False), (6, True), (9, True), (10, True)])
+def test_what_the_tail_holds_is_not_read_again(offset: int, from_memory: bool) -> None:
+    """The bytes are those of the source, and from its tail on nothing is read."""
+    data, starts = b"0123456789", list[int]()
+
+    def read(start: int, length: int) -> bytes:
+        starts.append(start)
+        return data[start : start + length]
+
+    again = read_from_tail(read, ScanResult((), len(data), HeldEdges(data[:4], data[6:])))
+    assert again(offset, 3) == data[offset : offset + 3]
+    assert starts == ([] if from_memory else [offset])
 
 
 @pytest.mark.parametrize(
