@@ -14,7 +14,8 @@ from typing import Protocol, TypeVar, cast
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
-_MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
+# Several rules in turn ask for the facts of all ranks; each process remembers so many, half a kilobyte each.
+_MOST_TEXTS = 1 << 14
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
 _MOST_LONG_TEXTS = 64
 

@@ -68,12 +68,16 @@ def extract_source(
 
 
 def read_from_tail(read: Read, scan: ScanResult) -> Read:
-    """Return a function that reads what `read` does, and takes from memory what the end of the source holds."""
+    """Return a function that reads what `read` does, and takes from memory what the end of the source holds.
+
+    What may have grown behind it is read.
+    """
     tail, size = scan.tail, scan.size
     start = size - len(tail)
 
     def read_at(offset: int, length: int) -> bytes:
-        return tail[offset - start : offset - start + length] if offset >= start else read(offset, length)
+        is_held = start <= offset and offset + length <= size
+        return tail[offset - start : offset - start + length] if is_held else read(offset, length)
 
     return read_at
 
