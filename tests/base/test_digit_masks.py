@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
 from hypothesis import given, strategies as st
 
+from triage.base import digit_masks
 from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text, list_masks, mask_digits, split_lines
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40)
@@ -35,6 +39,21 @@ def test_a_long_line_is_not_remembered() -> None:
         2049
     ] * 2
     assert masks == [2048, 2049, 2049]
+
+
+def test_answers_stay_right_when_old_ones_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More masks than are remembered get the same answers, one at a time and together."""
+    monkeypatch.setattr(digit_masks, "_MOST_ANSWERS", 3)
+    length = ask_masked(len)
+    masks = [b"x" * size for size in (1, 2, 3, 4, 1, 5, 2)]
+    assert [length(mask) for mask in masks] == [1, 2, 3, 4, 1, 5, 2]
+    assert list(length.of_masks(masks)) == [1, 2, 3, 4, 1, 5, 2]
+
+
+@given(st.text("0x1a9", max_size=12))
+def test_every_digit_is_masked_but_the_0_of_0x(text: str) -> None:
+    """The mask is the text with 1 for each digit; only a 0 right before an x stays."""
+    assert mask_digits(text.encode()) == re.sub(rb"(?!0x)\d", b"1", text.encode())
 
 
 @given(LINES)

@@ -126,3 +126,12 @@ def test_several_patterns_are_asked_at_once(length: int) -> None:
     for end, numbers in (("rank 3", [0, 2]), ("rank 4", [2]), ("node 3", [1]), ("x", [])):
         assert [number for number, _ in patterns.search(end.rjust(length))] == numbers
         assert [match.group() in end for _, match in patterns.search(end.rjust(length))] == [True] * len(numbers)
+
+
+def test_candidates_are_the_patterns_that_other_digits_may_match() -> None:
+    """They come in order; in a text that is too long to remember all are candidates."""
+    patterns = [masked_re("rank 3"), masked_re("node"), masked_re(r"rank \d")]
+    several = MaskedPatterns(patterns)
+    assert several.list_candidates("rank 4") == [patterns[0], patterns[2]]
+    assert several.list_candidates("x") == []
+    assert several.list_candidates("x" * 2049) == patterns

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 import triage
-from triage.evidence import extract_text
+from triage.evidence import extract_text, extracted
 from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.evidence.inference import make_inferences
 from triage.evidence.learn_job import is_identity_line
+from triage.evidence.source_extraction import read_from_tail
 from triage.evidence.year import guess_year
 from triage.model.details import ExceptionDetail, ExitDetail, InferenceDetail, KernelDetail
 from triage.model.evidence import Source
@@ -38,6 +39,32 @@ def test_details_survive_the_way_between_processes() -> None:
     for name in ("detail", "inherits_time", "rank_basis"):
         assert [getattr(fact, name) for fact in again] == [getattr(fact, name) for fact in facts]
     assert [type(fact.detail) for fact in again[:4]] == [ExceptionDetail, KernelDetail, ExitDetail, InferenceDetail]
+
+
+def test_sources_share_equal_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that facts of two sources have is one object, and what is remembered for that stays small."""
+    packed = [json.dumps(pack(ExtractedSource((), (), (), tuple(extract_text(LOG, name)), 0, False))) for name in "ab"]
+    shared: dict[str, str] = {}
+    first, second = (unpack(json.loads(one), shared).facts[0] for one in packed)
+    assert first.text is second.text
+    assert first.source != second.source
+    monkeypatch.setattr(extracted, "_MOST_SHARED", len(shared) - 1)
+    assert unpack(json.loads(packed[0]), shared).facts[0] == first
+    assert "b" not in shared
+
+
+@pytest.mark.parametrize(("offset", "from_memory"), [(0, False), (5, False), (6, True), (7, True), (8, False)])
+def test_what_the_tail_holds_is_not_read_again(offset: int, from_memory: bool) -> None:
+    """The bytes are those of the source; only what lies before its tail, or behind its known end, is read."""
+    data, starts = b"0123456789", list[int]()
+
+    def read(start: int, length: int) -> bytes:
+        starts.append(start)
+        return data[start : start + length]
+
+    again = read_from_tail(read, ScanResult((), len(data), HeldEdges(data[:4], data[6:])))
+    assert again(offset, 3) == data[offset : offset + 3]
+    assert starts == ([] if from_memory else [offset])
 
 
 @pytest.mark.parametrize(

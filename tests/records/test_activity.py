@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import pytest
 from hypothesis import given, strategies as st
 
 from triage.ranks.grammars import BY_START
 from triage.ranks.layouts import Layout
+from triage.records import activity as module
 from triage.records.activity import PROGRESS, SILENCE, find_earlier_activity, find_silent_ranks, read_activity
 
 AT = 1_795_230_465.0  # 2026-11-21 03:07:45 UTC
@@ -27,6 +30,23 @@ def test_ranks_behind_the_prefix_of_one_writer_are_told_apart() -> None:
     layout = Layout(BY_START, wrapper="json")
     activity = read_activity("\n".join(lines).encode() + b"\n", 0, 2026, layout)
     assert {entry.origin.rank: entry.step for entry in activity} == {0: 299, 1: 7}
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["step 7 loss 0.1", "[rank0]: step 8", "[rank1]: x", "training finished", "", "plain", "   File"]
+        ),
+        max_size=60,
+    ),
+    st.booleans(),
+)
+def test_lines_of_writers_that_were_read_enough_change_nothing(lines: list[str], one: bool) -> None:
+    """What is passed over without a closer look would not have been taken."""
+    tail = "\n".join(lines).encode()
+    quick = read_activity(tail, 0, 2026, one=one)
+    with mock.patch.object(module._LineChoice, "is_sated", return_value=False):
+        assert read_activity(tail, 0, 2026, one=one) == quick
 
 
 def test_stamps_of_a_collector_do_not_make_a_stack_informative() -> None:

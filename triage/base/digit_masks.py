@@ -14,7 +14,8 @@ from typing import Protocol, TypeVar, cast
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
-_MOST_TEXTS = 1 << 16  # several rules in turn ask for the facts of all ranks
+# Several rules in turn ask for the facts of all ranks; each process remembers so many, half a kilobyte each.
+_MOST_TEXTS = 1 << 14
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
 _MOST_LONG_TEXTS = 64
 
@@ -37,7 +38,8 @@ class MaskedQuestion(Protocol[AnswerOf]):
 
 def mask_digits(text: bytes) -> bytes:
     """Return the mask of a line, or of lines."""
-    if b"0x" in text:
+    first = text.find(b"x")  # a letter is found far sooner than two characters of which one is a digit
+    if first >= 0 and text.find(b"0x", max(0, first - 1)) >= 0:
         return b"0x".join(map(mask_every_digit, text.split(b"0x")))
     return text.translate(_ONES)
 
@@ -59,18 +61,28 @@ mask_long_text = functools.lru_cache(_MOST_LONG_TEXTS)(mask_text.__wrapped__)
 
 def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
     """Return a function that asks a line's mask, and remembers the answer. No digit may decide the question."""
-    remembered = functools.lru_cache(_MOST_ANSWERS)(question)
+    answers: dict[bytes, Answer] = {}  # quicker than a cache of functools, which makes a tuple of each line
 
     @functools.wraps(question)
     def ask(line: bytes) -> Answer:
         return of_mask(mask_digits(line))
 
     def of_mask(mask: bytes) -> Answer:
-        return remembered(mask) if len(mask) <= _LONGEST_KEPT else question(mask)
+        try:
+            return answers[mask]
+        except KeyError:
+            answer = question(mask)
+        if len(mask) <= _LONGEST_KEPT:
+            if len(answers) >= _MOST_ANSWERS:
+                answers.clear()
+            answers[mask] = answer
+        return answer
 
     def of_masks(masks: Sequence[bytes]) -> Sequence[Answer]:
-        is_short = max(map(len, masks), default=0) <= _LONGEST_KEPT
-        return list(map(remembered if is_short else of_mask, masks))
+        try:
+            return list(map(answers.__getitem__, masks))
+        except KeyError:
+            return list(map(of_mask, masks))
 
     ask.of_mask, ask.of_masks = of_mask, of_masks  # type: ignore[attr-defined]
     return cast("MaskedQuestion[Answer]", ask)
@@ -114,4 +126,4 @@ def split_lines(data: bytes) -> Sequence[tuple[bytes, int]]:
 @functools.lru_cache(maxsize=8)
 def list_masks(data: bytes) -> Sequence[bytes]:
     """Return the masks of the lines of `data`, each once."""
-    return list(dict.fromkeys(mask for mask, _ in split_lines(data)))
+    return list(dict.fromkeys([mask for mask, _ in split_lines(data)]))

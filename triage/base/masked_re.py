@@ -99,11 +99,15 @@ class MaskedPatterns:
 
     def search(self, text: str) -> Iterator[tuple[int, re.Match[str]]]:
         """Yield the number and the first match of each pattern that is found, in order."""
-        for number in self._list_candidates(text):
+        for number in self._list_numbers(text):
             if (match := self._patterns[number].search(text)) is not None:
                 yield number, match
 
-    def _list_candidates(self, text: str) -> Sequence[int]:
+    def list_candidates(self, text: str) -> list[MaskedPattern]:
+        """Return the patterns that may be found in a text with these digits or others, in order."""
+        return [self._patterns[number] for number in self._list_numbers(text)]
+
+    def _list_numbers(self, text: str) -> Sequence[int]:
         """Return the numbers of the patterns that may be found in a text with these digits or others."""
         if len(text) > _LONGEST_KEPT:
             return range(len(self._patterns))

@@ -20,6 +20,8 @@ from triage.records import (
 )
 from triage.records.activity import Activity
 
+_MOST_SHARED = 1 << 12
+
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of a source on."""
 
@@ -92,9 +94,14 @@ def pack(extracted: ExtractedSource) -> Any:
     return packed
 
 
-def unpack(packed: Any) -> ExtractedSource:
-    """Return what was packed. Equal texts are one object: facts of a source repeat their texts and names."""
-    shared: dict[str, str] = {}
+def unpack(packed: Any, shared: dict[str, str] | None = None) -> ExtractedSource:
+    """Return what was packed. Equal texts are one object: facts of a source repeat their texts and names.
+
+    `shared` has texts of earlier sources, which those of a job repeat too; the texts of this one are added.
+    """
+    shared = {} if shared is None else shared
+    if len(shared) > _MOST_SHARED:
+        shared.clear()
     for row in packed["facts"]:
         _share_texts(row, shared)
         _share_texts(row["fields"], shared)

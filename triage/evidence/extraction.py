@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 from triage.base.forks import LocalProcesses, RemoteUnits, SharedWork, WorkSharer
@@ -60,7 +61,8 @@ def extract_job(
 
             return describe_extraction([scanned[number] for number in numbers], literals, year, root, small=small)
 
-        work = SharedWork(lambda index: read(numbers[index]), len(numbers), pack, unpack, describe)
+        unpack_next = partial(unpack, shared={})
+        work = SharedWork(lambda index: read(numbers[index]), len(numbers), pack, unpack_next, describe)
         return (sharer if is_much else LocalProcesses()).map(work)
 
     sources = with_earlier(earlier, [source for source, _ in scanned], (year, root, small), extract)

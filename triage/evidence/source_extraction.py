@@ -39,6 +39,7 @@ def extract_source(
 ) -> ExtractedSource:
     """Extract everything that one source gives without the others. `small`: all are, so that it may be read whole."""
     layout = context.layout
+    read = read_from_tail(read, scan) if source.path is not None else read
     head, tail, earlier = _read_activity(source, scan, literals, read, context)
     text = Text(source.name, read, scan.size, context.year, layout)
     hits, lost = _count_repeats(_with_literals(scan.hits, literals), read)
@@ -64,6 +65,21 @@ def extract_source(
         find_host_orders(*ends), _find_memberships(source, scan, read, text), learn_job.find_stating_lines(scan.head),
         is_process_snapshot(source.name, scan.head or scan.tail),
     )  # fmt: skip
+
+
+def read_from_tail(read: Read, scan: ScanResult) -> Read:
+    """Return a function that reads what `read` does, and takes from memory what the end of the source holds.
+
+    What may have grown behind it is read.
+    """
+    tail, size = scan.tail, scan.size
+    start = size - len(tail)
+
+    def read_at(offset: int, length: int) -> bytes:
+        is_held = start <= offset and offset + length <= size
+        return tail[offset - start : offset - start + length] if is_held else read(offset, length)
+
+    return read_at
 
 
 def make_context(name: str, scan: ScanResult, year: int, root: str = "") -> SourceContext:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from triage.base.addresses import common_path
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.base.masked_re import MaskedPattern, masked_re
+from triage.base.masked_re import MaskedPattern, MaskedPatterns, masked_re
 from triage.model.evidence import Origin
 
 
@@ -183,6 +183,7 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
     # The number of a task or of an array job: the name alone does not decide, see identity.py.
     TASK_NAMING,
 )
+_OF_NAMES = MaskedPatterns([naming.pattern for naming in FILE_NAMINGS])
 # Snapshots of a process by tools: the process wrote none of it.
 _SNAPSHOT = masked_re(
     r"(?:^|[/._-])(?:procstatus|environ|env|files|fds|lsof|strace|ltrace|gdb|py-?spy|stacks?|wchan|maps|smaps|"
@@ -217,8 +218,8 @@ def parse_file_name(name: str, root: str = "") -> Origin:
     if len(name) > _LONGEST:
         return Origin()
     parts: dict[str, str] = {}
-    for naming in FILE_NAMINGS:
-        matches = [match for match in naming.pattern.finditer(name) if match.end() > above]
+    for pattern in _OF_NAMES.list_candidates(name):
+        matches = [match for match in pattern.finditer(name) if match.end() > above]
         if matches:
             for key, value in matches[-1].groupdict().items():
                 if value is not None:

@@ -102,22 +102,22 @@ def detect_layout(head: bytes, tail: bytes = b"") -> Layout:
         )
     if wrapper:
         return Layout(table, wrapper)
-    longest = max(max(map(len, data.split(b"\n"))) for data in (head, tail))
-    layout = Layout(table, "", 0, *_detect_collector(lines, table, longest))
+    layout = Layout(table, "", 0, *_detect_collector(lines, table, head, tail))
     return PLAIN if table is BY_START and not (layout.cuts_lines or layout.escapes_newlines) else layout
 
 
-def _detect_collector(lines: Sequence[str], table: Table, longest: int) -> tuple[bool, bool]:
+def _detect_collector(lines: Sequence[str], table: Table, head: bytes, tail: bytes) -> tuple[bool, bool]:
     """Return whether a collector that cuts long lines, and one that escapes newlines, writes most sampled lines.
 
-    The first counts only if no line is longer than it allows. rsyslog writes a newline as `#012`.
+    The first counts only if no line of the head and the tail is longer than it allows. rsyslog writes a newline as
+    `#012`.
     """
     layers = [read_layers(line, table) for line in lines[:: len(lines) // _COLLECTOR_SAMPLES or 1]]
     cuts, escapes = (
         2 * sum(not names.isdisjoint(prefixes) for prefixes in layers) >= len(layers) > 0
         for names in (CUTTING_PREFIXES, SYSLOG_PREFIXES)
     )
-    return cuts and longest <= LONGEST_CUT_LINE, escapes
+    return cuts and max(max(map(len, data.split(b"\n"))) for data in (head, tail)) <= LONGEST_CUT_LINE, escapes
 
 
 def _join_broken(width: int, data: bytes) -> list[bytes]:

@@ -175,7 +175,8 @@ def detect_wrapper(lines: Sequence[str], table: Table, data: bytes) -> WrapperKi
     """
     if any(unwrap_json(parse_prefix(line, 1970, table), 1970) for line in lines if "{" in line and '"' in line):
         return "json"
-    fields = len(_MESSAGE_LINE.findall(data)) if b'":' in data else 0
+    quote = data.find(b'"')  # one character is found far sooner than two
+    fields = len(_MESSAGE_LINE.findall(data)) if quote >= 0 and data.find(b'":', quote) >= 0 else 0
     if fields >= _FEWEST and fields * _MOST_FIELDS >= data.count(b"\n"):
         return "json-lines"
     if _is_table(data[:_NEAR_BYTES].partition(b"\n")[0]):

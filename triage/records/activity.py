@@ -145,6 +145,12 @@ class _LineChoice:
         self._counts: dict[str | bytes, int] = {}
         self._hints = self._completions = 0
 
+    def is_sated(self, writer: str | bytes, glance: _Glance) -> bool:
+        """Return whether `takes` certainly refuses this line, as it does most lines of a long tail."""
+        count = self._counts.get(writer, 0)
+        most = _PER_WRITER if writer else self._without_writer
+        return count > 0 and not glance.may_say_end and (count >= most or not glance.is_informative)
+
     def takes(self, writer: str | bytes, data: bytes, glance: _Glance) -> bool:
         """Return whether to read this line: of each writer the last and a few informative ones, and what ended well."""
         count = self._counts.get(writer, 0)
@@ -210,6 +216,9 @@ def read_activity(
     last = lines[max(first, len(lines) - _TAIL_LINES) :]
     glances = _glance.of_masks([mask for mask, _ in last])
     for (mask, start), glance in zip(reversed(last), reversed(glances), strict=True):
+        begin, end = start + glance.writer.start, start + glance.writer.stop
+        if not is_parsed and choice.is_sated(tail[begin:end], glance):
+            continue
         data, place = tail[start : start + len(mask)], offset + start
         line: Line | None = None
         if is_parsed and data:

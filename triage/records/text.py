@@ -194,8 +194,11 @@ class Text:
         for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
             page = self._page(number)
             is_first = number == offset // PAGE
-            first = bisect.bisect_left(page.offsets, offset - LONGEST) if is_first else 0
             next_index = bisect.bisect_left(page.offsets, offset) if is_first else 0
+            # A physical line that begins before `offset` may have lines behind it; a joined one may begin far before.
+            first = max(0, next_index - 1)
+            if is_first and not self._has_whole_lines:
+                first = bisect.bisect_left(page.offsets, offset - LONGEST)
             for index in page.starting(first, start):
                 others += max(0, index - next_index)
                 if others > gap:

@@ -67,6 +67,8 @@ def _is_good_end(line: Line) -> bool:
 def _without_harmless(lines: Sequence[Line], forms: Sequence[LineForm]) -> list[LineForm]:
     """Return the forms without those of exceptions that Python ignores: they end no process."""
     eligible = list(forms)
+    if not any(IGNORED.match(line.parsed.text) for line in lines):
+        return eligible
     is_harmless = False
     for index, line in enumerate(lines):
         text = line.parsed.text
@@ -82,6 +84,8 @@ def _without_tracebacks(lines: Sequence[Line], forms: Sequence[LineForm]) -> lis
     """Return the forms without those of Python's tracebacks, which are facts of their own, and of the lines that
     announce them.
     """
+    if not any(HEADER in line.parsed.text for line in lines):
+        return list(forms)
     inside = _list_traceback_lines(lines)
     return [UNLIKE if index in inside else form for index, form in enumerate(forms)]
 

@@ -9,7 +9,7 @@ import bisect
 import functools
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
@@ -56,7 +56,8 @@ class _Form:
     """What all lines have in common that differ only in their digits.
 
     `writer` has the places of the prefix that all lines of a writer have, which stands behind `label`; `text` is the
-    place behind it. `is_stack`: the text may belong to a stack, or to a rule between blocks.
+    place behind it. `is_stack`: the text may belong to a stack, or to a rule between blocks. `is_counted`: it has text
+    and is no stack, so lines of the form can be the usual output of a program.
     """
 
     shape: bytes
@@ -65,11 +66,7 @@ class _Form:
     text: slice
     has_text: bool
     is_stack: bool
-
-    @property
-    def is_counted(self) -> bool:
-        """Can lines of the form be the usual output of a program?"""
-        return self.has_text and not self.is_stack
+    is_counted: bool
 
 
 @dataclass(slots=True, eq=False)  # not frozen, for speed: one is made for every line
@@ -149,18 +146,18 @@ def _find_in_lines(head: bytes, split: list[PhysicalLine]) -> list[LastLines]:
     return [result for result in results if result is not None]
 
 
-def sample_shapes(read: Read, size: int, tail_offset: int) -> Counter[bytes]:
-    """Return the shapes in a few chunks between the start and the end of a source."""
-    counts: Counter[bytes] = Counter()
+def sample_shapes(read: Read, tail_offset: int) -> set[bytes]:
+    """Return the shapes in a few chunks between the start and the end of a source, without stacks and rules."""
+    masks = set[bytes]()
     for number in range(1, _CHUNKS + 1):
         data = read(tail_offset * number // (_CHUNKS + 1), _CHUNK)
-        counts.update(_count_shapes(mask_digits(data).split(b"\n")[1:-1]))
-    return counts
+        masks.update(mask_digits(data).split(b"\n")[1:-1])
+    return {form.shape for form in _read_form.of_masks(list(masks)) if form.is_counted}
 
 
-def without_usual(lines: Sequence[PhysicalLine], counts: Mapping[bytes, int]) -> tuple[PhysicalLine, ...]:
+def without_usual(lines: Sequence[PhysicalLine], shapes: Collection[bytes]) -> tuple[PhysicalLine, ...]:
     """Return the lines whose shape does not stand in the middle of the source."""
-    return tuple(line for line in lines if line.form.is_stack or not counts.get(line.form.shape))
+    return tuple(line for line in lines if line.form.is_stack or line.form.shape not in shapes)
 
 
 def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
@@ -231,12 +228,17 @@ def _count_shapes(masks: Sequence[bytes]) -> Counter[bytes]:
 @ask_masked
 def _read_form(line: bytes) -> _Form:
     label, writer, text = _split_prefix(line)
-    return _Form(shape_of(line), label, writer, text, has_text(line[text]), is_stack(line[text]))
+    return _make_form(line, label, writer, text)
 
 
 @ask_masked
 def _read_form_without_prefix(line: bytes) -> _Form:
-    return _Form(shape_of(line), b"", (), _WHOLE, has_text(line), is_stack(line))
+    return _make_form(line, b"", (), _WHOLE)
+
+
+def _make_form(line: bytes, label: bytes, writer: tuple[slice, ...], text: slice) -> _Form:
+    with_text, in_stack = has_text(line[text]), is_stack(line[text])
+    return _Form(shape_of(line), label, writer, text, with_text, in_stack, with_text and not in_stack)
 
 
 def _split_prefix(data: bytes) -> tuple[bytes, tuple[slice, ...], slice]:
@@ -279,15 +281,18 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     head_counts = _count_head(head)
     counted = [line for line in lines if line.form.is_counted]
     examples = {line.form.shape: line.data for line in reversed(counted)}
-    totals = Counter(line.writer for line in counted)
+    owns = Counter([(line.writer, line.form.shape) for line in counted])
+    totals: Counter[bytes] = Counter()
+    for (writer, _), own in owns.items():
+        totals[writer] += own
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
-    for (writer, shape), own in Counter((line.writer, line.form.shape) for line in counted).items():
-        total = Counter({shape: own + min(head_counts[shape], FEWEST)})
-        if not is_usual(examples[shape], shape, total):
+    for (writer, shape), own in owns.items():
+        total = own + min(head_counts[shape], FEWEST)
+        if not is_usual(examples[shape], total):
             continue
-        if total[shape] < FEWEST and _is_announced(lines, shape):
+        if total < FEWEST and _is_announced(lines, shape):
             continue
-        if _is_harmless(examples[shape], own, totals[writer], is_rare=total[shape] < FEWEST):
+        if _is_harmless(examples[shape], own, totals[writer], is_rare=total < FEWEST):
             usual.add(shape)
     behind: Counter[bytes] = Counter()
     for line in reversed(lines):

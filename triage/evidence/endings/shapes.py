@@ -5,8 +5,6 @@ A log is thousands of lines of few shapes. A shape that stands again and again, 
 
 from __future__ import annotations
 
-from collections import Counter
-
 from triage.base.digit_masks import ask_masked
 from triage.base.lazy_re import lazy_re
 from triage.records.activity import shows_progress
@@ -110,7 +108,6 @@ def is_progress(line: bytes) -> bool:
     return shows_progress(text) or read_completion(text)[0] != ""
 
 
-def is_usual(line: bytes, shape: bytes, counts: Counter[bytes]) -> bool:
-    """Whether lines of this shape are the usual output of the program."""
-    count = counts[shape]
+def is_usual(line: bytes, count: int) -> bool:
+    """Whether a line of which there are `count` with its shape is the usual output of the program."""
     return count >= FEWEST or (count >= _FEWEST_PROGRESS and is_progress(line))
