@@ -131,7 +131,9 @@ class Load:
                 elif status != 200:
                     self.failures[str(status)] += 1
             except (OSError, EOFError, asyncio.IncompleteReadError, TimeoutError) as error:
-                self.failures[type(error).__name__] += 1
+                self.failures[name_failure(error)] += 1
+                if writer is not None:
+                    writer.close()
                 writer = None
                 node = 1 - node
             await asyncio.sleep(self.think * (0.5 + chance.random()))
@@ -176,6 +178,13 @@ class Load:
         self.end = self.counts_from + (seconds if not files else 3600)
         others = [self.upload_files(files)] if files else [self.upload(), self.kill(kill_every)]
         await asyncio.gather(*(self.read(number) for number in range(readers)), *others)
+
+
+def name_failure(error: BaseException) -> str:
+    """Return the name of an error; of an answer that did not come whole, whether any of it came."""
+    if isinstance(error, asyncio.IncompleteReadError):
+        return f"{type(error).__name__} {'within' if error.partial or error.expected else 'before'} the answer"
+    return type(error).__name__
 
 
 def quantile(values: list[float], part: float) -> float:
