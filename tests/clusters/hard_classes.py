@@ -55,9 +55,11 @@ class HardClass:
         return self.digest[0] % 3 == 0
 
     @property
-    def is_drift(self) -> bool:
-        """Whether it is of the groups that were written later, in which words drift from release to release."""
-        return self.group.startswith("drift_")
+    def part(self) -> str:
+        """The part of the corpus. Groups that were written later are parts of their own: in those of `drifting`, words
+        drift from release to release; `blind` is by an author who had seen neither rules nor answers.
+        """
+        return {"drift": "drifting", "blind": "blind"}.get(self.group.partition("_")[0], "")
 
     @property
     def variants(self) -> int:
