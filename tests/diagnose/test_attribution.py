@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from triage.diagnose.attribution import attribute, by_stated_process, merge_copies
 from triage.evidence.inference import make_inferences
-from triage.model.details import ExceptionDetail, ExitDetail
+from triage.model.details import EndingDetail, ExceptionDetail, ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
 
@@ -66,6 +66,26 @@ def test_a_crash_without_a_prefix_belongs_to_the_only_rank_that_died_by_its_sign
         [message, exited(2, -6, signal="SIGABRT", offset=500), exited(3, -6, signal="SIGABRT", offset=600)], job_of(4)
     )
     assert two[0].origin.rank is None
+
+
+def test_last_lines_around_a_placed_crash_are_of_its_rank() -> None:
+    """`what():` below `terminate called` is of the rank that the exit status names; other last lines are not."""
+    crash = replace(
+        fact("terminate called after throwing an instance of 'E'", None), kind="terminate", offset=10, end=60
+    )
+    around, apart = (
+        replace(
+            fact("what():  bad row", None),
+            kind="ending",
+            offset=offset,
+            end=offset + 20,
+            detail=EndingDetail("what", "C++", "strong", offset - 30),
+        )
+        for offset in (40, 300)
+    )
+    died = exited(2, -6, signal="SIGABRT", offset=500)
+    placed = settle([crash, around, apart, died], job_of(4))
+    assert {one.offset: one.origin.rank for one in placed if one.kind == "ending"} == {40: 2, 300: None}
 
 
 def test_as_many_exceptions_as_failed_ranks_are_theirs() -> None:

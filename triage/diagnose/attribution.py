@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.endings import is_among
 from triage.diagnose.evicted_pods import on_evicted_pod
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.memory_kills import by_memory_kill
@@ -169,7 +170,15 @@ def _crashes_of_dead_ranks(facts: list[Evidence]) -> list[Evidence]:
             died[key].add(Origin(rank=origin.rank, local_rank=origin.local_rank, host=origin.host))
     if not died:
         return facts
-    return [_of_dead_rank(fact, died) if _has_no_rank(fact) else fact for fact in facts]
+    placed = [_of_dead_rank(fact, died) if _has_no_rank(fact) else fact for fact in facts]
+    crashes = [own for fact, own in zip(facts, placed, strict=True) if own is not fact]
+    return [_around_a_crash(fact, crashes) if fact.kind == "ending" and _has_no_rank(fact) else fact for fact in placed]
+
+
+def _around_a_crash(ending: Evidence, crashes: Sequence[Evidence]) -> Evidence:
+    """Return last lines as those of the rank whose crash stands among them."""
+    owner = next((crash.origin for crash in crashes if is_among(crash, ending)), None)
+    return ending if owner is None else _attributed(ending, owner)
 
 
 def _of_dead_rank(fact: Evidence, died: Mapping[str, set[Origin]]) -> Evidence:
