@@ -56,7 +56,7 @@ def unlabelled_crash() -> Incident:
     )
     job.advance_clock(4)
     job.log_failure_table({2: -6, 0: -15, 1: -15, 3: -15})
-    job.set_truth("known", ["crash.abort"], [2], "a C++ exception ended rank 2, as only its exit status says")
+    job.set_truth("unknown", [None], [2], "a C++ exception ended rank 2, as only its exit status says")
     return job
 
 
