@@ -24,7 +24,7 @@ from tests.shared_catalog import OPTIONS  # noqa: E402
 from triage.catalog.match import Matcher  # noqa: E402
 from triage.diagnose import ReasoningResult, diagnose, reason, report  # noqa: E402
 from triage.diagnose.rules import list_rules  # noqa: E402
-from triage.pipeline import stages  # noqa: E402
+from triage.pipeline import setting_causes  # noqa: E402
 from triage.testing.composer import Plan, compose  # noqa: E402
 from triage.testing.composer.judge import judge_answer  # noqa: E402
 from triage.testing.composer.model import Expected  # noqa: E402
@@ -99,7 +99,7 @@ def _record(write: Callable[[Path], Path], name: str) -> MeasuredJob:
         calls.append(arguments)
         return diagnose(*arguments)
 
-    with tempfile.TemporaryDirectory() as scratch, mock.patch.object(stages, "diagnose", record):
+    with tempfile.TemporaryDirectory() as scratch, mock.patch.object(setting_causes, "diagnose", record):
         triage.ingest(write(Path(scratch) / "job"), options=OPTIONS)
     evidence, activities, map_, catalog = calls[-1][:4]
     matcher: Matcher = reason.Matcher(catalog)

@@ -31,7 +31,7 @@ from triage.diagnose.calibration import calibrate, fit_table
 from triage.diagnose.rules import READING, list_rules, name_of
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence
-from triage.pipeline import stages
+from triage.pipeline import setting_causes
 from triage.ranks.identity import JobMap
 from triage.testing.composer import is_held_out
 from triage.testing.composer.model import Expected
@@ -83,7 +83,7 @@ def read_jobs(directory: Path = SAMPLES) -> list[MeasuredJob]:
             calls.append(arguments)
             return diagnose(*arguments)
 
-        with mock.patch.object(stages, "diagnose", record):
+        with mock.patch.object(setting_causes, "diagnose", record):
             triage.ingest(path.parent / "job")
         jobs.append(MeasuredJob(path.parent.name, _read_truth(path), *calls[-1], matcher))
     return jobs
