@@ -16,9 +16,10 @@ from triage.evidence.stated_signals import read_stated_signal, signal_of_status
         ("Child process 4111 exit code 134", "SIGABRT"),
         ("process 4111 (python) was killed by SIGBUS", "SIGBUS"),
         ("command terminated with exit code 137", "SIGKILL"),
-        ("Job 7 failed: task 3 exit 0:9", "SIGKILL"),
         ("rc=139 stage=feeder elapsed=4411s", "SIGSEGV"),
         ("(0) Abnormal termination (signal 9)", "SIGKILL"),
+        ("worker 3 terminated by signal SIGBUS", "SIGBUS"),
+        ("SIGNAL 11 ended the process", "SIGSEGV"),
     ],
 )
 def test_the_signal_of_a_sentence_is_read(line: str, signal: str) -> None:

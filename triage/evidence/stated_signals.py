@@ -1,4 +1,4 @@
-"""The signal that a sentence about a status states: `exits with return code = -7`, `killed by signal 9`, `exit 0:6`."""
+"""The signal that a sentence about a status states: `exits with return code = -7`, `killed by signal 9`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ import signal as signals
 from triage.base.lazy_re import lazy_re
 
 _STATED = lazy_re(
-    r"(?i)\bsig(?:nal)?[ :=(#]{1,3}(?P<number>\d{1,2})\b|\b(?P<name>SIG[A-Z]{3,5})\b|"
-    # Slurm and others write a status as CODE:SIGNAL.
-    r"\bexit(?:[ _]?code)?[ :=(]{1,3}\d{1,3}:(?P<second>[1-9]\d?)\b|"
+    r"(?i)\bsig(?:nal)?[ :=(#]{1,3}(?P<number>\d{1,2})\b|\b(?P<name>(?-i:SIG(?!NAL)[A-Z]{3,5}))\b|"
     r"\b(?:exit|return|status|code|exitcode|returncode|rc|ret)\b[ :=(]{1,8}(?P<code>-[1-9]\d?|1[2-5]\d)\b"
 )
 # Somebody asked the process to end, so this is no failure of its own.
@@ -26,11 +24,11 @@ def read_stated_signal(line: str) -> str:
     match = _STATED.search(line)
     if match is None:
         return ""
-    name = (match["name"] or "").upper()
+    name = match["name"] or ""
     if match["code"]:
         name = signal_of_status(int(match["code"]))
     elif not name:
-        name = _name(int(match["number"] or match["second"]))
+        name = _name(int(match["number"]))
     return name if name in signals.Signals.__members__ and name not in _REQUESTS else ""
 
 
