@@ -13,6 +13,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion
+from triage.diagnose.other_jobs import find_own_jobs, name_other_job
 from triage.diagnose.other_programs import name_other_program
 from triage.diagnose.survival import Progress, find_progress, is_outlived, why_survived
 from triage.evidence.inference import LASTING
@@ -52,6 +53,7 @@ class Outcome:
     completion: what says that the job ended well
     progress: the last steps of each writer
     final_errors: rank to what may have ended its process in the last attempt: exceptions and crashes
+    own_jobs: the scheduler's numbers of this job
     """
 
     finished: Mapping[int, float | None]
@@ -70,6 +72,7 @@ class Outcome:
     completion: Completion = field(default_factory=Completion)
     progress: Progress = field(default_factory=Progress)
     final_errors: Mapping[int, Sequence[Evidence]] = field(default_factory=dict)
+    own_jobs: frozenset[str] = frozenset()
 
     @property
     def is_success(self) -> bool:
@@ -78,6 +81,8 @@ class Outcome:
 
     def why_over(self, fact: Evidence) -> str:
         """Return why a failure did not end the job; empty when it may have."""
+        if other := name_other_job(fact, self.own_jobs):
+            return f"it is about job {other}"
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
@@ -198,6 +203,7 @@ def find_outcome(
         completion=completion,
         progress=find_progress(activities),
         final_errors=_final_errors(facts, last),
+        own_jobs=find_own_jobs(facts, job.sources),
     )
 
 
