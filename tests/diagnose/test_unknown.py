@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from triage import clusters
 from triage.diagnose.endings import MatchedFacts
 from triage.diagnose.unknown import group_unknown, has_known_reason
-from triage.model import CrashDetail, EndingDetail, ExceptionDetail
+from triage.model import CrashDetail, EndingDetail, Evidence, ExceptionDetail, ExitDetail, Origin
 
 from .factories import exited, fact, raised
 
@@ -84,6 +84,15 @@ def test_how_a_rank_ended_is_no_news_where_a_cause_speaks_of_it() -> None:
 def test_echoes_are_no_failures(kind: str) -> None:
     """Wrappers of another failure, and ends that somebody asked for, open no group."""
     assert group_unknown([raised(f"{kind}: x", 0)], NOTHING) == {}
+
+
+@pytest.mark.parametrize(("signal", "groups"), [("SIGUSR1", 1), ("SIGXCPU", 1), ("SIGTERM", 0), ("SIGHUP", 0)])
+def test_a_signal_that_no_launcher_sends_is_a_failure(signal: str, groups: int) -> None:
+    """srun names only the signal; a launcher may have sent those that ask a process to end."""
+    ended = Evidence(
+        "exit", "slurm", f"task 1: {signal}", Origin(rank=1), "job.log", 0, detail=ExitDetail(None, signal)
+    )
+    assert len(group_unknown([ended], NOTHING)) == groups
 
 
 def test_exits_speak_only_for_ranks_that_are_silent() -> None:

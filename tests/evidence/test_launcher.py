@@ -129,6 +129,9 @@ def test_a_time_that_does_not_exist_is_none() -> None:
             [(0, None, None, "SIGSEGV"), (1, None, None, "SIGSEGV")],
         ),
         ("srun: error: node3: task 9: Out Of Memory", [(9, "node3", "137", None)]),
+        ("srun: error: node3: task 9: User defined signal 1", [(9, "node3", None, "SIGUSR1")]),
+        ("srun: error: node3: task 9: CPU time limit exceeded (core dumped)", [(9, "node3", None, "SIGXCPU")]),
+        ("srun: error: node3: task 9: Killed by nobody", []),
     ],
 )
 def test_srun(line: str, expected: list[tuple[object, ...]]) -> None:

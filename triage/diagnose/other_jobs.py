@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
@@ -18,7 +17,7 @@ _JOB = lazy_re(
 )
 # slurmd's log: `[7.0] error: …`, `[7.batch] done with job`.
 _STEP_OF_DAEMON = lazy_re(r"^\[(\d+)\.(?:\d+|batch|extern)\] ")
-_OF_OUTPUT = re.compile(r"^(?:\d+: )?(?:srun|slurmstepd)\b")
+_OF_OUTPUT = lazy_re(r"^(?:\d+: )?(?:srun|slurmstepd)\b")
 _NUMBER = lazy_re(r"(?<![\d.])\d+(?!\d)")
 
 

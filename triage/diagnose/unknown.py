@@ -18,6 +18,8 @@ from triage.diagnose.references import is_reference
 from triage.evidence.exception_chains import WRAPPER_TYPES, is_wrapper
 from triage.model import CrashDetail, Evidence, ExceptionDetail, ExitDetail
 
+# Signals that end a process, and that no launcher sends to stop it.
+_OF_NO_LAUNCHER = frozenset(("SIGUSR1", "SIGUSR2", "SIGPIPE", "SIGALRM", "SIGXCPU", "SIGXFSZ", "SIGSYS", "SIGTRAP"))
 _KINDS = frozenset(("exception", "terminate", "fatal-python", "exit", "crash", "core"))
 _ALL_KINDS = _KINDS | {"ending"}
 # A library's error whose reason stands in the lines behind it.
@@ -189,7 +191,8 @@ def _is_failure(fact: Evidence, erring: set[int | None]) -> bool:
     detail, rank = fact.detail, fact.origin.rank
     if isinstance(detail, ExitDetail):
         has_error = rank in erring or (None in erring and not detail.signal)
-        return detail.is_own_failure and rank is not None and not has_error
+        is_own = detail.is_own_failure or detail.signal in _OF_NO_LAUNCHER
+        return is_own and rank is not None and not has_error
     if isinstance(detail, ExceptionDetail):
         return not detail.secondary and detail.type not in WRAPPER_TYPES
     if fact.kind in ("crash", "core"):

@@ -13,6 +13,7 @@ import signal as signals
 from triage.base.host_lists import expand_numbers
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import MaskedPatterns, masked_re
+from triage.base.signal_texts import SIGNAL_TEXTS
 from triage.evidence import python
 from triage.evidence.extractor import make_evidence
 from triage.evidence.stated_signals import signal_of_status
@@ -39,7 +40,7 @@ _STOPPED = masked_re(
 _SRUN = masked_re(
     r"(?:srun: error: (?P<host>[\w.\[\],-]+): )?tasks? (?P<tasks>[\d,-]+): "
     r"(?:Exited with exit code (?P<code>\d{1,18})"
-    r"|(?P<how>Killed|Terminated|Segmentation fault|Aborted|Bus error|Out Of Memory)(?= \(|$))"
+    rf"|(?P<how>{'|'.join(SIGNAL_TEXTS)}|Out Of Memory)(?= \(|$))"
 )
 _OTHERS = masked_re(
     r"(?:--local_rank=(?P<local>\d{1,18})\b.*|\blaunch\.py:\d+.*)exits? with return code = (?P<code>-?\d{1,18})"
@@ -73,13 +74,6 @@ _INTEL = masked_re(
 # For a process that a signal ended, hydra prints the number of the signal as its exit code.
 _HYDRA_SIGNALS = frozenset((4, 6, 7, 8, 9, 11, 15))
 _NOTICES = ("notice", "abort", "process-name", "termination")
-_SIGNALS = {
-    "Killed": "SIGKILL",
-    "Terminated": "SIGTERM",
-    "Segmentation fault": "SIGSEGV",
-    "Aborted": "SIGABRT",
-    "Bus error": "SIGBUS",
-}
 
 
 def extract(block: Block) -> list[Evidence]:
@@ -190,7 +184,7 @@ def _parse_stopped(block: Block, match: re.Match[str]) -> list[Evidence]:
 
 
 def _parse_srun(block: Block, match: re.Match[str]) -> list[Evidence]:
-    signal = _SIGNALS.get(match["how"] or "", "")
+    signal = SIGNAL_TEXTS.get(match["how"] or "", "")
     code = match["code"] or ("137" if match["how"] == "Out Of Memory" else "")
     host = match["host"] if match["host"] and "[" not in match["host"] else None
     detail = ExitDetail(int(code) if code else None, signal)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from triage.base.lazy_re import lazy_re
+from triage.base.signal_texts import SIGNAL_TEXTS
 from triage.evidence.backtraces import crash_fields, find_crash
 from triage.evidence.exception_chains import FRAME
 from triage.evidence.extractor import make_evidence
@@ -14,13 +15,6 @@ from triage.model import Block, CrashDetail, Evidence
 from triage.records import panics
 
 _FAULT_FRAME = lazy_re(r'\s+File "(?P<file>[^"]+)", line (?P<line>\d{1,18}) in (?P<function>.+)')
-_SIGNALS = {
-    "Segmentation fault": "SIGSEGV",
-    "Aborted": "SIGABRT",
-    "Bus error": "SIGBUS",
-    "Illegal instruction": "SIGILL",
-    "Floating-point exception": "SIGFPE",
-}
 # So many frames with so few different functions, and one place so often: a function that calls itself without end.
 _DEEP, _FEW, _OFTEN = 40, 6, 8
 # Modules within modules repeat these frames in every stack of a model.
@@ -67,7 +61,7 @@ def _fatal(block: Block) -> list[Evidence]:
     )
     place = {"file": own["file"], "line": own["line"], "function": own["function"]} if own else {}
     crash = _crash_point(block)
-    signal = _SIGNALS.get(head, "")
+    signal = SIGNAL_TEXTS.get(head.replace("Floating-point", "Floating point"), "")  # as Python has it
     return [
         make_evidence(
             block,

@@ -6,6 +6,7 @@ import functools
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.base.signal_texts import SIGNAL_TEXTS
 from triage.evidence.endings import FORMS
 from triage.evidence.endings.failure_terms import find_failure_term, goes_on, only_closes, warns
 from triage.evidence.endings.interface import (
@@ -52,8 +53,8 @@ _OF_LAUNCHER = lazy_re(
     r"^(?:srun: (?:Terminating |Force Terminated |Job step aborted)|"
     r"(?:[\w.-]{1,40} (?:has )?detected that )?one or more processes exited |"
     r"the job to be terminated\. The first process |"
-    r"srun: error: \S{1,200}: tasks? [\d,-]{1,40}: (?:Aborted|Killed|Terminated|Segmentation fault|Bus error|"
-    r"Illegal instruction|Floating point exception)(?: \(core dumped\))?$|command terminated with exit code [1-9])"
+    rf"srun: error: \S{{1,200}}: tasks? [\d,-]{{1,40}}: (?:{'|'.join(SIGNAL_TEXTS)})(?: \(core dumped\))?$|"
+    r"command terminated with exit code [1-9])"
 )
 # A sentence that announces what is quoted behind it: `I get the following error when I start it:`.
 _ANNOUNCES = lazy_re(

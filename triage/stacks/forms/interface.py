@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Protocol
 
+from triage.base import signal_texts
 from triage.stacks.model import Stacks
 
 SIGNAL_NUMBERS = {
@@ -20,12 +21,8 @@ SIGNAL_NUMBERS = {
     "15": "SIGTERM",
 }
 SIGNAL_TEXTS = {
-    "Segmentation fault": "SIGSEGV",
-    "Aborted": "SIGABRT",
-    "Bus error": "SIGBUS",
-    "Floating point exception": "SIGFPE",
+    **signal_texts.SIGNAL_TEXTS,
     "Floating-point exception": "SIGFPE",
-    "Illegal instruction": "SIGILL",
     "Process abort signal": "SIGABRT",
     "Erroneous arithmetic operation": "SIGFPE",
     "Access to an undefined portion of a memory object": "SIGBUS",

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import re
+import signal as signals
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from triage.base import signal_texts
 from triage.testing.composer.model import Exit, Line, Story, World
 
-SIGNAL_NAMES = {
-    2: "SIGINT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV",
-    15: "SIGTERM",
-}  # fmt: skip
-SIGNAL_TEXTS = {
-    2: "Interrupt", 4: "Illegal instruction", 5: "Trace/breakpoint trap", 6: "Aborted", 7: "Bus error",
-    8: "Floating point exception", 9: "Killed", 11: "Segmentation fault", 15: "Terminated",
-}  # fmt: skip
-"""As strsignal(3) of glibc writes them."""
+SIGNAL_NAMES = {int(signals.Signals[name]): name for name in signal_texts.SIGNAL_TEXTS.values()}
+SIGNAL_TEXTS = {int(signals.Signals[name]): text for text, name in signal_texts.SIGNAL_TEXTS.items()}
 
 
 @dataclass(frozen=True, slots=True)
