@@ -9,7 +9,7 @@ import pytest
 
 import triage
 from triage.diagnose.attribution import attribute
-from triage.diagnose.srun_ends import tasks_of_srun
+from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
 from triage.model.details import ExitDetail
 from triage.model.evidence import Evidence, Origin
 from triage.ranks.identity import JobMap
@@ -52,6 +52,26 @@ def test_a_task_that_is_a_launcher_is_no_rank(others: list[Evidence], rank: int 
 def test_what_reports_no_end_of_a_task_keeps_its_rank(line: Evidence) -> None:
     """An end that a launcher reports has the rank of the launcher, and Slurm's other lines are about no task."""
     assert tasks_of_srun([line, *agents(local_rank=2)], job_of(4))[0].origin.rank == 3
+
+
+@pytest.mark.parametrize(
+    ("others", "signals", "offset", "is_victim"),
+    [
+        ([], ["SIGKILL", "SIGKILL"], 50, True),
+        ([], ["SIGKILL", "SIGKILL"], 5, False),  # before the step ended
+        ([], ["SIGKILL", "SIGTERM"], 50, False),  # somebody killed one of them
+        ([], ["SIGKILL"], 50, False),
+        (["slurmstepd: error: Detected 1 oom_kill event in StepId=7.0"], ["SIGKILL", "SIGKILL"], 50, False),
+    ],
+)
+def test_tasks_that_are_all_killed_after_the_end_of_the_step_are_victims(
+    others: list[str], signals: list[str], offset: int, *, is_victim: bool
+) -> None:
+    """Programs that do not heed SIGTERM are killed by a cancellation, and none of them began it."""
+    lines = [fact(text, kind="scheduler", component="slurm", offset=10) for text in (CANCELLED, *others)]
+    ends = [ended(task, signal=signal, offset=offset + task) for task, signal in enumerate(signals)]
+    details = [one.detail for one in killed_with_step(lines + ends) if isinstance(one.detail, ExitDetail)]
+    assert all(detail.stopped_by_agent for detail in details) is is_victim
 
 
 @pytest.mark.parametrize(("host", "rank"), [("node1", 1), ("node2", None), ("node9", 1)])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
@@ -32,7 +32,11 @@ def tasks_of_srun(facts: list[Evidence], job: JobMap) -> list[Evidence]:
 
 
 def killed_with_step(facts: list[Evidence]) -> list[Evidence]:
-    """Where srun ended the step after a first task had failed, it killed the tasks that died by a signal later."""
+    """Where srun ended the step after a first task had failed, it killed the tasks that died by a signal later.
+
+    Where every task was killed, none before the step ended, and no line says why, all are victims: programs that do not
+    heed SIGTERM are killed after KillWait.
+    """
     step_ends: dict[tuple[str, int], int] = {}
     for fact in facts:
         key = (fact.source, fact.origin.attempt)
@@ -47,13 +51,16 @@ def killed_with_step(facts: list[Evidence]) -> list[Evidence]:
     return [_as_stopped(fact) if id(fact) in victims else fact for fact in facts] if victims else facts
 
 
-def _victims(facts: Iterable[Evidence], step_ends: dict[tuple[str, int], int]) -> list[Evidence]:
+def _victims(facts: Sequence[Evidence], step_ends: dict[tuple[str, int], int]) -> list[Evidence]:
     ends = [
         (fact, step_ends[key])
         for fact in facts
         if _is_end_of_task(fact) and (key := (fact.source, fact.origin.attempt)) in step_ends
     ]
     began = {(fact.source, fact.origin.attempt) for fact, step_end in ends if fact.offset < step_end}
+    has_reason = any(fact.kind == "scheduler" and not _STEP_END.search(fact.text[:_LONGEST_TEXT]) for fact in facts)
+    if len(ends) > 1 and not has_reason and all(_was_killed(fact) and fact.offset > end for fact, end in ends):
+        return [fact for fact, _ in ends]  # all alike, so no task began it
     return [
         fact
         for fact, step_end in ends
@@ -62,6 +69,10 @@ def _victims(facts: Iterable[Evidence], step_ends: dict[tuple[str, int], int]) -
         and isinstance(fact.detail, ExitDetail)
         and fact.detail.signal in _STOPPING
     ]
+
+
+def _was_killed(fact: Evidence) -> bool:
+    return isinstance(fact.detail, ExitDetail) and fact.detail.signal == "SIGKILL"
 
 
 def _as_stopped(fact: Evidence) -> Evidence:
