@@ -13,10 +13,8 @@ import dataclasses
 import json
 import os
 import resource
-import signal
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -28,18 +26,22 @@ from ranks import GUILTY, log_lines, write_logs  # noqa: E402
 from remote import build, run  # noqa: E402
 
 INGEST = """
-import hashlib, json, sys, time
+import hashlib, json, os, signal, sys, threading, time
 from dataclasses import replace
 from triage import pipeline
 from triage.model.diagnosis import Stats
 from triage.render import json as report
 address, path = sys.argv[1:3]
+pid, delay = int(sys.argv[3]), float(sys.argv[4])
 def ingest(options):
+    if pid:
+        threading.Timer(delay, os.kill, (pid, signal.SIGKILL)).start()
     began = time.monotonic()
     diagnosis = pipeline.ingest([path], options)
+    took = time.monotonic() - began
     digest = hashlib.sha256(report.render(replace(diagnosis, stats=Stats())).encode()).hexdigest()
     ranks = diagnosis.root_cause.ranks if diagnosis.root_cause else ()
-    print(json.dumps([time.monotonic() - began, diagnosis.stats.peak_memory_bytes >> 20, digest, ranks]))
+    print(json.dumps([took, diagnosis.stats.peak_memory_bytes >> 20, digest, ranks]))
 if address == "-":
     ingest(pipeline.Options(fork=True))
 else:
@@ -55,22 +57,20 @@ def show(what: str, took: float, memory: int, *more: Any) -> None:
 
 
 def compare_with_cluster(directory: Path, cluster: Any, options: dict[str, str]) -> dict[str, Any]:
-    """Diagnose the same files by local processes and by the cluster, in turns, and with a worker killed."""
+    """Diagnose the same files by local processes and by the cluster, in turns, and kill a worker in the middle."""
     build(directory, 8, int(options.get("mib", "1024")) * (1 << 17))
     times: dict[str, list[float]] = {"-": [], cluster.scheduler_address: []}
     digests = set()
     for number in range(int(options.get("rounds", "3")) + 1):
         for address, values in times.items():
-            took, memory, digest, _ = run(INGEST, address, str(directory))
+            took, memory, digest, _ = run(INGEST, address, str(directory), "0", "0")
             digests.add(digest)
             if number:  # the first of each warms caches
                 values.append(took)
                 show("local processes" if address == "-" else "two workers of Dask", took, memory)
     local, remote = map(min, times.values())
     pids = [nanny.pid for nanny in cluster.workers.values()]
-    killer = threading.Timer(remote / 2, os.kill, (pids[0], signal.SIGKILL))
-    killer.start()
-    took, memory, digest, _ = run(INGEST, cluster.scheduler_address, str(directory))
+    took, memory, digest, _ = run(INGEST, cluster.scheduler_address, str(directory), str(pids[0]), str(remote / 2))
     show("a worker killed in the middle", took, memory)
     return {"dask_vs_local": round(remote / local, 2), "same": {*digests, digest} == digests and len(digests) == 1}
 
@@ -79,7 +79,7 @@ def measure_ranks(directory: Path, cluster: Any, options: dict[str, str]) -> dic
     """Diagnose a job with a file for each of very many ranks by the cluster."""
     count = int(options.get("count", "20000"))
     size = write_logs(directory, count, log_lines)
-    took, memory, _, ranks = run(INGEST, cluster.scheduler_address, str(directory))
+    took, memory, _, ranks = run(INGEST, cluster.scheduler_address, str(directory), "0", "0")
     show(f"{count} ranks, {size >> 20} MiB, two workers", took, memory, "ranks", ranks)
     return {"ranks_s": round(took, 1), "ranks_mb": memory, "right": ranks == [GUILTY]}
 

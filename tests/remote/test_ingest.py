@@ -20,7 +20,7 @@ from triage.base.options import Options
 from triage.cli import main
 from triage.model import Diagnosis
 from triage.model.diagnosis import Stats
-from triage.remote import session
+from triage.remote import cell_cache, session
 from triage.remote.interface import CELL, RUN, RemoteRules
 from triage.render import json as json_report
 from triage.scan.interface import SPAN
@@ -109,6 +109,31 @@ def test_a_small_cache_costs_requests_only(s3: Bucket, tmp_path: Path, cache: in
     local = build_large_job(tmp_path / "job", ranks=2)
     address = s3.put_directory(local, "job")
     assert as_text(ingest(address), address) == as_text(ingest(str(local)), str(local))
+
+
+@pytest.mark.parametrize("steps", [100_000, 180_000])
+def test_cells_that_made_room_are_not_requested_again(
+    s3: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """Cells that are dropped after their scan cost no request: later stages and line numbers do without them."""
+    local = tmp_path / "job"
+    local.mkdir()
+    end = b'Traceback (most recent call last):\n  File "t.py", line 3, in f\nValueError: no tokens\n'
+    for rank in range(4):
+        lines = [b"[rank%d] step %d loss 0.%06d lr 0.001000\n" % (rank, step, step * 7) for step in range(steps)]
+        lines.insert(steps // 2, b"[rank%d] WARNING: slow batch\n" % rank)
+        (local / f"rank_{rank}.log").write_bytes(b"".join(lines) + end)
+    address = s3.put_directory(local, "job")
+    without = ingest(address).stats.remote
+    session.set_rules(RemoteRules())
+    monkeypatch.setattr(cell_cache, "SCANNED_BYTES", 0)
+    answer = ingest(address)
+    assert as_text(answer, address) == as_text(ingest(str(local)), str(local))
+    assert answer.stats.remote is not None
+    assert answer.stats.remote.bytes == answer.stats.bytes
+    assert without is not None
+    assert answer.stats.remote.requests <= without.requests + 4  # which cells came alone depends on threads
+    assert len(session.current_session().cache._slots) * CELL < answer.stats.bytes * 4 // 5
 
 
 def test_archives_and_compressed_files(s3: Bucket, tmp_path: Path) -> None:

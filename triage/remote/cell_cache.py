@@ -12,6 +12,9 @@ from triage.remote.interface import CELL
 
 CellKey = tuple[str, str, int]
 """The address and the version of an object, and the number of a cell in it."""
+SCANNED_BYTES = 1 << 28
+"""From so many bytes on, cells that were scanned and are not needed again make room: pages that are used again cost a
+fraction of new ones, above all in a virtual machine that has to get new ones from its host."""
 
 
 class CellCache:
@@ -66,8 +69,8 @@ class CellCache:
             self._free.extend(slot[0] for key in keys if (slot := self._slots.pop(key, None)) is not None)
 
     def is_filling(self) -> bool:
-        """Whether more than half of the slots are used."""
-        return len(self._slots) * CELL * 2 > self._limit
+        """Whether cells that are not needed should make room: SCANNED_BYTES or half of the limit are used."""
+        return len(self._slots) * CELL > min(SCANNED_BYTES, self._limit // 2)
 
     def close(self) -> None:
         """Remove the file."""

@@ -56,6 +56,12 @@ class OpenedObject:
         buffer[: len(data)] = data
         return len(data)
 
+    def known_newlines(self, start: int, stop: int) -> int | None:
+        """Return the newlines between two offsets of a whole cell that was received before; None for other bytes."""
+        if start % CELL or stop - start != CELL:
+            return None
+        return self._session.newlines.find(self._item, start // CELL)
+
     def size(self) -> int:
         """Return the bytes that the object had when it was listed."""
         return self._item.size

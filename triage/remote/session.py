@@ -16,6 +16,7 @@ from triage.remote.cell_cache import CellCache, CellKey
 from triage.remote.filesystems import FileSystems
 from triage.remote.interface import CELL, AddressError, RemoteObject, RemoteRules
 from triage.remote.listing import list_children, list_objects
+from triage.remote.newline_counts import NewlineCounts
 from triage.remote.transfer import IncompleteError, Transfer
 
 T = TypeVar("T")
@@ -30,6 +31,7 @@ class RemoteSession:
     def __init__(self, rules: RemoteRules = RemoteRules(), transfer: Transfer | None = None) -> None:
         self.transfer = transfer or Transfer()
         self.cache = CellCache(rules.cache_bytes)
+        self.newlines = NewlineCounts()
         self._systems = FileSystems(rules)
         self._objects: dict[str, RemoteObject] = {}
         self._lock = threading.Lock()
@@ -158,6 +160,8 @@ class RemoteSession:
 
     def _store(self, item: RemoteObject, cell: int, data: bytes) -> None:
         view = memoryview(data)
+        if item.size > CELL:
+            self.newlines.add(item, cell, view)
         for number in range(-(-len(data) // CELL)):
             self.cache.store((item.address, item.version, cell + number), view[number * CELL : (number + 1) * CELL])
 

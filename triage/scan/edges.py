@@ -15,9 +15,17 @@ from triage.sources.opened_file import open_file
 
 HEAD = 1 << 13
 TAIL = 1 << 15
+SAMPLE_BYTES = 1 << 12
+_SAMPLES = 4
 _MOST_HELD = 8
 # Files of so many bytes are held, all together up to so many: opening a file again costs more than its bytes.
 _SMALL_FILE, _MOST_SMALL_BYTES = 1 << 13, 1 << 25
+
+
+def sample_offsets(size: int) -> list[int]:
+    """Return where later stages read SAMPLE_BYTES of a text of `size` bytes, between its first and its last bytes."""
+    tail = max(0, size - TAIL)
+    return [tail * number // (_SAMPLES + 1) for number in range(1, _SAMPLES + 1)]
 
 
 class Edges(Protocol):

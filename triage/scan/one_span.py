@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from triage.base.lazy_dataclass import dataclass
-from triage.scan.interface import SPAN
-from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows
+from triage.scan.edges import HEAD, SAMPLE_BYTES, TAIL, sample_offsets
+from triage.scan.interface import CELL, SPAN
+from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
 from triage.scan.spans import SpanReader, cells_near
 from triage.sources.opened_file import OpenedFile, open_file
 
@@ -36,12 +37,30 @@ def scan_span(reader: SpanReader, files: OneOpenFile, path: str, number: int, si
     try:
         file = files.get(path)
         collector, digest = reader.scan_span(file, number * SPAN, size)
-        file.forget(number * SPAN, min((number + 1) * SPAN, size), functools.partial(cells_near, collector.groups))
+        needed = functools.partial(cells_read_later, collector.groups, size)
+        file.forget(number * SPAN, min((number + 1) * SPAN, size), needed)
         if file.size() < size:
             raise OSError(errno.ENODATA, "it became shorter while it was read")
     except OSError as problem:
         return Span(collector.groups, collector.sampled, problem, digest) if collector else Span({}, 0, problem)
     return Span(collector.groups, collector.sampled, None, digest)
+
+
+def cells_read_later(groups: HitGroups, size: int) -> set[int]:
+    """Return the numbers of the cells of a file that later stages read, as far as its hits in one span tell.
+
+    They read around hits, both ends, and samples between the ends where the end is unusual. Without a hit at its end a
+    file of one span is taken for usual.
+    """
+    cells = cells_near(groups) | cells_between(0, HEAD) | cells_between(size - TAIL, size)
+    is_usual = size <= SPAN and all(hit.end <= size - TAIL for hit in merge_spans([groups])[0])
+    samples = () if is_usual else sample_offsets(size)
+    return cells.union(*(cells_between(offset, offset + SAMPLE_BYTES) for offset in samples))
+
+
+def cells_between(start: int, stop: int) -> set[int]:
+    """Return the numbers of the cells with the bytes between two offsets."""
+    return set(range(max(0, start) // CELL, -(-stop // CELL)))
 
 
 def encode_span(span: Span) -> list[Any]:

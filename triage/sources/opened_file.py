@@ -25,6 +25,9 @@ class OpenedFile(Protocol):
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill the start of `buffer` with bytes at `offset`; return how many, 0 only at the end."""
 
+    def known_newlines(self, start: int, stop: int) -> int | None:
+        """Return the newlines between two offsets, if they were counted before."""
+
     def size(self) -> int:
         """Return how many bytes it has now."""
 
@@ -50,6 +53,10 @@ class LocalFile:
     def read_into(self, buffer: memoryview, offset: int) -> int:
         """Fill the start of `buffer`."""
         return os.preadv(self._fd, [buffer], offset)
+
+    def known_newlines(self, start: int, stop: int) -> int | None:
+        """Return None: reading a file again costs little."""
+        return None
 
     def size(self) -> int:
         """Return how many bytes it has now."""

@@ -45,7 +45,7 @@ def find_endings(
     groups = last_lines.find_last_lines(head, scan.tail, tail_offset)[:_MOST_WRITERS]
     shown = {line.offset for group in groups for line in group.lines}
     groups += last_lines.find_earlier_last_lines(head, read, [offset for offset in earlier if offset not in shown])
-    middle = last_lines.sample_shapes(read, tail_offset) if groups and tail_offset > 0 else None
+    middle = last_lines.sample_shapes(read, scan.size) if groups and tail_offset > 0 else None
     facts, quoting = [], []
     for group in groups:
         if middle:

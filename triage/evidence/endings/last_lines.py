@@ -17,6 +17,7 @@ from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify_raw
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
 from triage.ranks.prefix import parse_prefix
+from triage.scan.edges import SAMPLE_BYTES, sample_offsets
 
 Read = Callable[[int, int], bytes]
 
@@ -25,7 +26,6 @@ MOST_LAST_LINES = 160
 """Of longer endings, the last so many lines are looked at."""
 # A few usual lines may follow where writers cannot be told apart: others went on before they waited.
 MOST_USUAL_BEHIND = 3
-_CHUNKS, _CHUNK = 4, 1 << 12
 _MANY = 10
 _FEWEST_COUNTED = 5
 _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
@@ -146,12 +146,11 @@ def _find_in_lines(head: bytes, split: list[PhysicalLine]) -> list[LastLines]:
     return [result for result in results if result is not None]
 
 
-def sample_shapes(read: Read, tail_offset: int) -> set[bytes]:
+def sample_shapes(read: Read, size: int) -> set[bytes]:
     """Return the shapes in a few chunks between the start and the end of a source, without stacks and rules."""
     masks = set[bytes]()
-    for number in range(1, _CHUNKS + 1):
-        data = read(tail_offset * number // (_CHUNKS + 1), _CHUNK)
-        masks.update(mask_digits(data).split(b"\n")[1:-1])
+    for offset in sample_offsets(size):
+        masks.update(mask_digits(read(offset, SAMPLE_BYTES)).split(b"\n")[1:-1])
     return {form.shape for form in _read_form.of_masks(list(masks)) if form.is_counted}
 
 
