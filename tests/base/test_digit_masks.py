@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from triage.base import digit_masks
-from triage.base.digit_masks import ask_lines, ask_masked, ask_masked_text, list_masks, mask_digits, split_lines
+from triage.base.digit_masks import (
+    ask_lines,
+    ask_masked,
+    ask_masked_text,
+    list_masks,
+    mask_digits,
+    split_lines,
+    translate_digits,
+)
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=40)
 
@@ -93,3 +101,24 @@ def test_a_mask_is_asked_as_its_lines_are() -> None:
 
     assert [length(b"step 12"), length.of_mask(b"step 11"), length.of_mask(b"x" * 2049)] == [7, 7, 2049]
     assert masks == [b"step 11", b"x" * 2049]
+
+
+@pytest.mark.parametrize(("length", "times"), [(1 << 11, 1), (1 << 13, 1), ((1 << 13) + 1, 2)])
+def test_of_texts_that_are_not_too_long_the_answer_is_remembered(length: int, times: int) -> None:
+    """Two texts that differ in their digits are one question, up to eight thousand characters."""
+    questions: list[str] = []
+
+    @ask_masked_text
+    def count_characters(text: str) -> int:
+        questions.append(text)
+        return len(text)
+
+    assert count_characters("7" * length) == count_characters("8" * length) == length
+    assert questions == ["1" * length] * times
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+def test_digits_are_translated_as_the_standard_method_does(text: str) -> None:
+    """In any text, a lone surrogate included."""
+    table = bytes.maketrans(b"23456789", b"1" * 8)
+    assert translate_digits(text, table) == text.translate(str.maketrans("23456789", "1" * 8))

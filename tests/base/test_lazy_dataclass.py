@@ -191,3 +191,23 @@ def test_nothing_is_compiled_before_the_first_object(monkeypatch: pytest.MonkeyP
     assert not inspect.isfunction(vars(made)["__init__"])
     made(1)
     assert inspect.isfunction(vars(made)["__init__"])
+
+
+def test_an_object_is_of_its_class_once_it_is_made() -> None:
+    """A frozen one too, whose values are set while it is of another class; one of a subclass as well."""
+
+    @dataclass(frozen=True, slots=True)
+    class Place:
+        line: int
+
+        def __post_init__(self) -> None:
+            assert type(self) is Place or type(self) is Named
+
+    @dataclass(frozen=True, slots=True)
+    class Named(Place):
+        name: str = ""
+
+    for one in (Place(3), Named(3, "a"), replace(Named(1, "b"), name="a"), copy.copy(Place(3))):
+        assert type(one) in (Place, Named)
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            one.line = 4  # type: ignore[misc]

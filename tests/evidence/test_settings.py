@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.evidence.settings import settings_in_dump, settings_in_line
+from triage import pipeline
+from triage.evidence.settings import (
+    count_start_bytes,
+    may_state_settings,
+    round_start_bytes,
+    settings_in_dump,
+    settings_in_line,
+)
 
 DUMPS = {
     "environ": b"PATH=/usr/bin\0RANK=3\0PS1=a\nb\0",
@@ -96,3 +105,43 @@ def test_places_are_those_in_the_file() -> None:
 def test_any_line_is_survived(line: str) -> None:
     """Whatever a line holds, reading it ends soon and gives pairs of text."""
     assert all(name and isinstance(value, str) for name, value in settings_in_line(line))
+
+
+SETTING = "export NCCL_ALGO=Tree\n"
+STEP = "step 7 loss 0.5\n"
+
+
+@given(st.integers(0, 1 << 26))
+def test_at_least_what_is_read_later_is_searched(texts: int) -> None:
+    """Whatever the number of texts; twice as much at most."""
+    assert count_start_bytes(texts) <= round_start_bytes(texts) <= max(1, 2 * count_start_bytes(texts))
+
+
+def test_one_more_text_rarely_changes_what_is_searched() -> None:
+    """So a job of growing files is not read again for each new one: what is searched changes with their doubling."""
+    assert len({round_start_bytes(texts) for texts in range(1, 1025)}) == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"n1:1:2 [0] NCCL INFO NCCL_ALGO set by environment to Tree\n", True),
+        (b"step 1\nNCCL_ALGO=Tree\n", True),
+        (b"torch 2.4.0\n", True),
+        (b"torch is here\n", False),
+        (b"", False),
+    ],
+)
+def test_a_line_with_a_setting_is_noticed(text: bytes, expected: bool) -> None:
+    """A program's own line, NCCL's and a version; words alone are none."""
+    assert may_state_settings(text) is expected
+
+
+@pytest.mark.parametrize(("steps", "is_read"), [(2000, True), (90_000, False)])
+def test_a_setting_behind_the_head_is_compared(tmp_path: Path, steps: int, is_read: bool) -> None:
+    """One rank states another value far behind what the scan keeps of a file; beyond a megabyte nothing is read."""
+    for rank in range(3):
+        other = SETTING if rank < 2 else SETTING.replace("Tree", "Ring")
+        (tmp_path / f"rank_{rank}.log").write_text(STEP * steps + other + STEP * 4000)
+    deviations = pipeline.audit([str(tmp_path)]).deviations
+    assert any("NCCL_ALGO" in one.names for one in deviations) is is_read

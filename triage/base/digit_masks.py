@@ -17,7 +17,7 @@ _MOST_ANSWERS = 1 << 12
 # Several rules in turn ask for the facts of all ranks; each process remembers so many, half a kilobyte each.
 _MOST_TEXTS = 1 << 14
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
-_MOST_LONG_TEXTS = 64
+_LONGEST_FEW, _MOST_LONG_TEXTS = 1 << 13, 1 << 6
 
 Answer = TypeVar("Answer")
 AnswerOf = TypeVar("AnswerOf", covariant=True)
@@ -49,13 +49,21 @@ def mask_every_digit(text: bytes) -> bytes:
     return text.translate(_ONES)
 
 
-@functools.lru_cache(_MOST_TEXTS)
-def mask_text(text: str) -> str:
+def mask_digits_of(text: str) -> str:
     """Return the mask of a decoded text; it is as long as the text."""
     return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
-mask_long_text = functools.lru_cache(_MOST_LONG_TEXTS)(mask_text.__wrapped__)
+mask_text = functools.lru_cache(_MOST_TEXTS)(mask_digits_of)
+"""The same, remembered."""
+
+
+def translate_digits(text: str, table: bytes) -> str:
+    """Return a text with the digits of `table`, of `bytes.maketrans`: `str.translate` takes five times as long."""
+    return text.encode("utf-8", "surrogatepass").translate(table).decode("utf-8", "surrogatepass")
+
+
+mask_long_text = functools.lru_cache(_MOST_LONG_TEXTS)(mask_digits_of)
 """The same for texts of which few are remembered."""
 
 
@@ -89,12 +97,15 @@ def ask_masked(question: Callable[[bytes], Answer]) -> MaskedQuestion[Answer]:
 
 
 def ask_masked_text(question: Callable[[str], Answer]) -> Callable[[str], Answer]:
-    """The same for decoded text."""
+    """The same for decoded text. Of long texts, such as the last lines of a rank together, few are remembered."""
     remembered = functools.lru_cache(_MOST_ANSWERS)(question)
+    remembered_long = functools.lru_cache(_MOST_LONG_TEXTS)(question)
 
     @functools.wraps(question)
     def ask(text: str) -> Answer:
-        return remembered(mask_text(text)) if len(text) <= _LONGEST_KEPT else question(mask_text.__wrapped__(text))
+        if len(text) <= _LONGEST_KEPT:
+            return remembered(mask_text(text))
+        return remembered_long(mask_long_text(text)) if len(text) <= _LONGEST_FEW else question(mask_digits_of(text))
 
     return ask
 
@@ -120,7 +131,8 @@ def split_lines(data: bytes) -> Sequence[tuple[bytes, int]]:
     The rooms ask about the same few pieces in turn.
     """
     masks = mask_digits(data).split(b"\n")
-    return list(zip(masks, itertools.accumulate((len(mask) + 1 for mask in masks), initial=0), strict=False))
+    lengths = map((1).__add__, map(len, masks))  # with the newline
+    return list(zip(masks, itertools.accumulate(lengths, initial=0), strict=False))
 
 
 @functools.lru_cache(maxsize=8)

@@ -68,7 +68,9 @@ class _InitAtFirstUse:
 
 def _build_init(cls: Any, frozen: bool) -> Any:
     """Return the `__init__` that the standard decorator would write."""
+    unfrozen = _unfrozen_twin(cls) if frozen else None
     scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
+    scope |= {"_set_class": _SET_CLASS, "_unfrozen": unfrozen, "_class": cls}
     parameters: dict[bool, list[str]] = {False: [], True: []}
     lines = []
     for field in dataclasses.fields(cls):
@@ -82,10 +84,10 @@ def _build_init(cls: Any, frozen: bool) -> Any:
         else:
             parameter = name
         parameters[bool(field.kw_only)].append(parameter)
-        setter = _setter_of(cls, name) if frozen else None
-        scope[f"_set_{name}"] = setter
-        slow = f"_set(self, {name!r}, {value})" if frozen else f"self.{name} = {value}"
-        lines.append(f"_set_{name}(self, {value})" if setter else slow)
+        is_refused = frozen and unfrozen is None
+        lines.append(f"_set(self, {name!r}, {value})" if is_refused else f"self.{name} = {value}")
+    if unfrozen is not None:
+        lines = ["_set_class(self, _unfrozen)", *lines, "self.__class__ = _class"]
     lines += ["self.__post_init__()"] if hasattr(cls, "__post_init__") else []
     keyword_only = ["*", *parameters[True]] if parameters[True] else []
     signature = ", ".join(["self", *parameters[False], *keyword_only])
@@ -93,6 +95,19 @@ def _build_init(cls: Any, frozen: bool) -> Any:
     init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
     init.__annotations__ = {field.name: field.type for field in dataclasses.fields(cls)} | {"return": None}
     return init
+
+
+_SET_CLASS = object.__dict__["__class__"].__set__
+
+
+def _unfrozen_twin(cls: type) -> type | None:
+    """Return a class with the same slots that lets them be set: an object is of this class while it gets its values.
+
+    To set a slot of a frozen object from outside takes five times as long. None for a class with another base than
+    `object` or without slots: its objects cannot change to the twin and back.
+    """
+    slots = vars(cls).get("__slots__")
+    return type(cls.__name__, (), {"__slots__": slots}) if cls.__bases__ == (object,) and slots else None
 
 
 def _setter_of(cls: type, name: str) -> Callable[[Any, Any], None] | None:
@@ -105,13 +120,14 @@ def _build_copy(cls: Any) -> Callable[[Any, Mapping[str, Any]], Any] | None:
     """Return a function that copies an object with some other values; None for classes that need more than that."""
     setters = {field.name: _setter_of(cls, field.name) for field in dataclasses.fields(cls) if field.init}
     is_plain = len(setters) == len(dataclasses.fields(cls)) and not hasattr(cls, "__post_init__")
-    if not is_plain or not all(setters.values()):
+    unfrozen = _unfrozen_twin(cls)
+    if not is_plain or not all(setters.values()) or unfrozen is None:
         return None
-    scope: dict[str, Any] = {"_new": object.__new__, "_class": cls, "_setters": setters}
-    scope |= {f"_set_{name}": setter for name, setter in setters.items()}
+    scope: dict[str, Any] = {"_new": object.__new__, "_class": cls, "_unfrozen": unfrozen, "_setters": setters}
     lines = [
-        "new = _new(_class)",
-        *(f"_set_{name}(new, self.{name})" for name in setters),
+        "new = _new(_unfrozen)",
+        *(f"new.{name} = self.{name}" for name in setters),
+        "new.__class__ = _class",
         "for name, value in changes.items(): _setters[name](new, value)",
         "return new",
     ]

@@ -25,7 +25,6 @@ from triage.scan.interface import ScanResult
 __all__ = ["ComparisonResult", "Rules", "RulesError", "compare_ranks", "load_rules"]
 
 HARMFUL = ("error", "warning")
-_LOGGED_CALL = b": opCount "  # NCCL's lines with NCCL_DEBUG_SUBSYS=COLL
 _MAX_RANKS = 4096  # ranks of one deviation that get an inference of their own
 
 
@@ -74,11 +73,11 @@ def _extract_launched_calls(
     extracted: ExtractedJob,
 ) -> list[Evidence]:
     """Return the calls that NCCL logs, where a text has such lines near its start or end."""
-    chosen = [(source, scan) for source, scan in texts if _LOGGED_CALL in scan.tail or _LOGGED_CALL in scan.head]
-    if not chosen:
+    if not extracted.sources_with_calls:
         return []
     from triage.compare.launched_calls import extract_launched_calls
 
+    chosen = [(source, scan) for source, scan in texts if source.name in extracted.sources_with_calls]
     return extract_launched_calls(chosen, read_of, extracted)
 
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from typing import Any
 
 from triage.evidence.extracted import ExtractedJob
 from triage.evidence.extraction import source_text
-from triage.evidence.settings import settings_in_line
+from triage.evidence.settings import (
+    NCCL_HINT,
+    count_start_bytes,
+    may_state_settings,
+    setting_pattern,
+    settings_in_line,
+)
 from triage.model.evidence import Evidence, Origin, Source
 from triage.records.text import Line, Text
 from triage.scan.interface import ScanResult
 
 ReadBytes = Callable[[int, int], bytes]
 
-# Bytes that are read of all texts together, and of one at most; the head that the scan keeps is always searched.
-MAX_TOTAL_BYTES = 1 << 25
-MAX_BYTES_PER_TEXT = 1 << 20
 MAX_LINES = 4096  # of one text
-_BY_NCCL = b" set by environment to "
-_STATES_SETTING = (
-    rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2"
-    rb"|Driver Version: \d|CANN[ _-]?[Vv]?e?r?s?i?o?n? ?[:=] ?\d|CUDA used to build|environ\(?\{"
-    rb"|deterministic|cudnn|cuDNN|allow_tf32|matmul_precision"
-    rb"|(?:orch|nccl|NCCL|cann|driver)(?: version)?[ :]{1,3}v?\d+\.\d"
-    rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE"
-    rb"|NVIDIA|CUDNN|TRITON|XLA|MKL|OMP)_[A-Z0-9_]+=|\bPYTHONHASHSEED=)"
-)
 
 
 def extract_logged_settings(
@@ -36,14 +28,16 @@ def extract_logged_settings(
     extracted: ExtractedJob,
 ) -> list[Evidence]:
     """One piece of evidence of kind `environment` for each writer in each text that states settings."""
-    share = min(MAX_BYTES_PER_TEXT, MAX_TOTAL_BYTES // max(1, len(texts)))
+    share = count_start_bytes(len(texts))
     facts: list[Evidence] = []
     for source, scan in texts:
+        if source.name not in extracted.sources_with_settings:
+            continue
         data = scan.head
         read = read_of(source, scan)
         if source.path is not None and len(data) < min(share, scan.size):
             data = read(0, share)
-        if _BY_NCCL in data or _pattern().search(data):
+        if may_state_settings(data):
             facts += _settings_by_writer(source, data, source_text(source, scan, read, extracted))
     return facts
 
@@ -75,7 +69,7 @@ def _settings_by_nccl(data: bytes, text: Text) -> Iterator[StatedSettings]:
     in JSON is parsed whole.
     """
     origins: dict[bytes, Origin] = {}
-    place = data.find(_BY_NCCL)
+    place = data.find(NCCL_HINT)
     for _ in range(MAX_LINES):
         if place < 0:
             break
@@ -92,7 +86,7 @@ def _settings_by_nccl(data: bytes, text: Text) -> Iterator[StatedSettings]:
             pairs = settings_in_line(line[len(prefix) :].decode("utf-8", "replace"))
             if pairs:
                 yield origins[prefix], start, pairs
-        place = data.find(_BY_NCCL, place + 1)
+        place = data.find(NCCL_HINT, place + 1)
 
 
 def _other_settings(data: bytes, text: Text) -> Iterator[StatedSettings]:
@@ -111,19 +105,10 @@ def _candidate_lines(data: bytes) -> Iterator[tuple[int, int]]:
     """(start, end) of the lines that may state a setting, each once."""
     line_end = -1
     count = 0
-    for match in _pattern().finditer(data):
+    for match in setting_pattern().finditer(data):
         if match.start() >= line_end and count < MAX_LINES:
             count += 1
             start = data.rfind(b"\n", 0, match.end()) + 1
             end = data.find(b"\n", match.end() - 1)
             line_end = end if end >= 0 else len(data)
             yield start, line_end
-
-
-@cache
-def _pattern() -> Any:
-    import re2
-
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(b"(?m)" + _STATES_SETTING, options)

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import masked_re
 from triage.model import Evidence
 
 _KINDS = frozenset(("message", "scheduler", "ending"))
 _STATES = "COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|DEADLINE|BOOT_FAIL|REQUEUED"
 # `*** STEP 7.0 ON gpu-a01 CANCELLED`, `Killing JobId=7`, `StepId=7.0`, `Job_id=7`, `Job <7>`, `[job 7]`; rows of sacct.
-_JOB = lazy_re(
+_JOB = masked_re(
     r"\*\*\* (?:JOB|STEP) (\d+)|\b(?:JobId|JobID|StepId|Job_id)=(\d+)|\bJob <(\d+)>|\[job (\d+)\]"
     rf"|^\s*(\d+)(?:_\d+)?(?:\.\w+)?(?=[ |])(?=[^\n]*[ |](?:{_STATES})\b)"
 )
@@ -27,7 +28,8 @@ def find_own_jobs(facts: Iterable[Evidence], sources: Iterable[str]) -> frozense
     They stand in names of files (`slurm-7.out`), and in what the scheduler writes into a job's output. A task of an
     array has another number there than in the name of its file, so both count.
     """
-    named = [(fact, _list_jobs(fact.text, fact.source)) for fact in facts if fact.kind in _KINDS]
+    stating = (fact for fact in facts if fact.kind in _KINDS)
+    named = [(fact, jobs) for fact in stating if (jobs := _list_jobs(fact.text, fact.source))]
     numbers = {number for source in sources for number in _NUMBER.findall(PurePosixPath(source).name)}
     own = {job for _, jobs in named for job in jobs if job in numbers}
     return frozenset(own.union(*(jobs for fact, jobs in named if _OF_OUTPUT.search(fact.text))))

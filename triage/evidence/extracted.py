@@ -21,6 +21,7 @@ from triage.records import (
 from triage.records.activity import Activity
 
 _MOST_SHARED = 1 << 12
+_TEXTS_OF_FACT = ("kind", "component", "text", "source", "excerpt", "rank_basis")
 
 Read = Callable[[int, int], bytes]
 """Reads so many bytes from an offset of a source on."""
@@ -48,6 +49,7 @@ class ExtractedSource:
     out. `is_wrapped`: its lines stand in log wrappers that other files have not. `pairings` are what its lines join,
     `host_pairs` the names of one host. `stating_lines` are the first lines that may state a version, an address or the
     size of the job. `is_snapshot`: it shows a process from outside, and no process wrote it.
+    `may_state_settings`: its start may; `has_logged_calls`: NCCL logs calls near its start or end.
     """
 
     head: tuple[Activity, ...]
@@ -62,6 +64,8 @@ class ExtractedSource:
     memberships: tuple[Membership, ...] = ()
     stating_lines: str = ""
     is_snapshot: bool = False
+    may_state_settings: bool = False
+    has_logged_calls: bool = False
 
 
 @dataclass
@@ -70,7 +74,8 @@ class ExtractedJob:
 
     `versions` has the first version of each program that any text states, `stated_versions` all of them.
     `shared_events` are (event, source, origin) of events that all hosts see at the same moment. `year` is for
-    timestamps without one. `wrapped_sources` are those whose lines stand in log wrappers.
+    timestamps without one. `wrapped_sources` are those whose lines stand in log wrappers, `sources_with_settings` those
+    whose start may state settings, `sources_with_calls` those in which NCCL logs calls.
     """
 
     facts: list[Evidence] = field(default_factory=list)
@@ -83,6 +88,8 @@ class ExtractedJob:
     warnings: list[Warning] = field(default_factory=list)
     year: int = 1970
     wrapped_sources: set[str] = field(default_factory=set)
+    sources_with_settings: set[str] = field(default_factory=set)
+    sources_with_calls: set[str] = field(default_factory=set)
 
 
 def pack(extracted: ExtractedSource) -> Any:
@@ -102,11 +109,11 @@ def unpack(packed: Any, shared: dict[str, str] | None = None) -> ExtractedSource
     shared = {} if shared is None else shared
     if len(shared) > _MOST_SHARED:
         shared.clear()
+    share = shared.setdefault
     for row in packed["facts"]:
-        _share_texts(row, shared)
-        _share_texts(row["fields"], shared)
+        for name in _TEXTS_OF_FACT:
+            row[name] = share(row[name], row[name])
+        fields = row["fields"]
+        for name, text in fields.items():
+            fields[name] = share(text, text)
     return msgspec.convert(packed, ExtractedSource, dec_hook=lambda kind, row: msgspec.convert(row[1], DETAILS[row[0]]))
-
-
-def _share_texts(row: dict[str, Any], shared: dict[str, str]) -> None:
-    row.update([(name, shared.setdefault(text, text)) for name, text in row.items() if type(text) is str])

@@ -10,6 +10,7 @@ from triage.base.forks import LocalProcesses, RemoteUnits, SharedWork, WorkShare
 from triage.evidence import learn_job
 from triage.evidence.earlier_extractions import EarlierExtractions, with_earlier
 from triage.evidence.extracted import ExtractedJob, ExtractedSource, Read, SourceContext, pack, unpack
+from triage.evidence.settings import round_start_bytes
 from triage.evidence.source_extraction import extract_source, make_context
 from triage.evidence.year import guess_year
 from triage.model import Evidence, Origin, Source, Warning
@@ -46,12 +47,13 @@ def extract_job(
     root = find_root(paths, {source.name for source, _ in scanned})
     result = ExtractedJob(year=year, job=JobMap(root=root))
     small = sum(scan.size for _, scan in scanned) <= headerless.SMALL
+    searched = round_start_bytes(len(scanned))
 
     def read(number: int) -> ExtractedSource:
         source, scan = scanned[number]
         known = contexts.get(source.name)
         context = known if known is not None and known.year == year else make_context(source.name, scan, year, root)
-        return extract_source(source, scan, literals, read_of(source, scan), context, small=small)
+        return extract_source(source, scan, literals, read_of(source, scan), context, small=small, searched=searched)
 
     def extract(numbers: Sequence[int]) -> Iterator[ExtractedSource]:
         is_much = sharer.is_remote or sum(_FILE + len(scanned[number][1].hits) for number in numbers) > _WORTH_FORKING
@@ -59,13 +61,14 @@ def extract_job(
         def describe() -> RemoteUnits:
             from triage.evidence.remote_extraction import describe_extraction
 
-            return describe_extraction([scanned[number] for number in numbers], literals, year, root, small=small)
+            chosen = [scanned[number] for number in numbers]
+            return describe_extraction(chosen, literals, year, root, small=small, searched=searched)
 
         unpack_next = partial(unpack, shared={})
         work = SharedWork(lambda index: read(numbers[index]), len(numbers), pack, unpack_next, describe)
         return (sharer if is_much else LocalProcesses()).map(work)
 
-    sources = with_earlier(earlier, [source for source, _ in scanned], (year, root, small), extract)
+    sources = with_earlier(earlier, [source for source, _ in scanned], (year, root, small, searched), extract)
     for (source, scan), extracted in zip(scanned, sources, strict=True):
         _add_source(result, source, scan, extracted)
         advance(scan.size)
@@ -104,7 +107,13 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
         learn_job.learn_from_fact(result, fact)
     result.facts.extend(fact for fact in extracted.facts if not learn_job.is_identity_line(fact))
     result.job.has_gaps |= scan.sampled > 0
-    result.wrapped_sources |= {source.name} if extracted.is_wrapped else set()
+    for names, has in (
+        (result.wrapped_sources, extracted.is_wrapped),
+        (result.sources_with_settings, extracted.may_state_settings),
+        (result.sources_with_calls, extracted.has_logged_calls),
+    ):
+        if has:
+            names.add(source.name)
     result.warnings.extend(_warnings(source, scan, extracted.lost))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
-from triage.evidence.redact import redact
+from triage.evidence.redact import redact_with
+from triage.evidence.redaction import load_redaction
 from triage.model import Block, Detail, Evidence
 
 EXCERPT_LINES = 40
@@ -22,6 +24,7 @@ def make_evidence(
 ) -> Evidence:
     """Return one fact of a block. All facts of logs are made here, so this is where secrets are taken out."""
     text, lines = text.strip("\n"), "\n".join(block.lines)
+    redact = partial(redact_with, load_redaction())
     clean = redact(text)
     return Evidence(
         kind=kind,

@@ -62,10 +62,11 @@ _hinted_in_long_mask = functools.lru_cache(maxsize=1 << 6)(_match_hints)
 
 def redact(text: str) -> str:
     """Return the text with every secret replaced by `[redacted <kind>]`."""
-    return _redact_with(load_redaction(), text)
+    return redact_with(load_redaction(), text)
 
 
-def _redact_with(settings: Redaction, text: str) -> str:
+def redact_with(settings: Redaction, text: str) -> str:
+    """Do the same with settings that are read already."""
     for number in _hinted(text) if len(text) >= SHORTEST else ():
         text = RULES[number].redact(text)
     if settings.email and "@" in text:
@@ -83,7 +84,7 @@ def redact_all(diagnosis: Diagnosis) -> Diagnosis:
 
     def clean(text: str) -> str:
         if text not in cleaned:
-            redacted = _redact_with(settings, text)
+            redacted = redact_with(settings, text)
             cleaned[text] = redacted if pseudonyms is None else pseudonyms(redacted)
         return cleaned[text]
 

@@ -23,11 +23,17 @@ from triage.sources.opened_file import accept_file, describe_file, open_file
 
 
 def describe_extraction(
-    scanned: Sequence[tuple[Source, ScanResult]], literals: Sequence[str], year: int, root: str, *, small: bool
+    scanned: Sequence[tuple[Source, ScanResult]],
+    literals: Sequence[str],
+    year: int,
+    root: str,
+    *,
+    small: bool,
+    searched: int,
 ) -> RemoteUnits:
     """Return how another machine extracts these sources; None for streams, of which only this one has the bytes."""
     units = [_describe_source(source, scan) if source.path is not None else None for source, scan in scanned]
-    return RemoteUnits(extract_unit, [literals, year, root, small], units, [scan.size for _, scan in scanned])
+    return RemoteUnits(extract_unit, [literals, year, root, small, searched], units, [scan.size for _, scan in scanned])
 
 
 def _describe_source(source: Source, scan: ScanResult) -> list[Any]:
@@ -37,7 +43,7 @@ def _describe_source(source: Source, scan: ScanResult) -> list[Any]:
 
 def extract_unit(shared: SharedData, unit: Sequence[Any]) -> Any:
     """Extract one source on a worker. Raises OSError if its file is not there as it was scanned."""
-    literals, year, root, small = shared.value
+    literals, year, root, small, searched = shared.value
     row, described, hits, size, sampled, matched = unit
     path = accept_file(described)
     source = msgspec.convert({**row, "path": path}, Source)
@@ -49,9 +55,8 @@ def extract_unit(shared: SharedData, unit: Sequence[Any]) -> Any:
     scan = ScanResult(rows, size, edges, sampled, matched)
     with FileReader(_refuse) as files:
         read = partial(files.read_at, path)
-        return pack(
-            extract_source(source, scan, literals, read, make_context(source.name, scan, year, root), small=small)
-        )
+        context = make_context(source.name, scan, year, root)
+        return pack(extract_source(source, scan, literals, read, context, small=small, searched=searched))
 
 
 def _refuse(warning: Warning) -> None:

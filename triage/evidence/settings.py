@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import Any
 
 from triage.base.lazy_re import lazy_re
 from triage.evidence import health
@@ -26,6 +27,19 @@ HEALTH = "health-"  # begins the names of fields with faulty devices
 LONGEST_VALUE = 400
 LONGEST_LINE = 1 << 14
 
+# Programs print settings at the start of a text. Bytes that are read of all starts together, and of one at most; the
+# head that the scan keeps is always searched.
+MAX_TOTAL_BYTES = 1 << 25
+MAX_BYTES_PER_TEXT = 1 << 20
+NCCL_HINT = b" set by environment to "
+_STATES_SETTING = (
+    rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2"
+    rb"|Driver Version: \d|CANN[ _-]?[Vv]?e?r?s?i?o?n? ?[:=] ?\d|CUDA used to build|environ\(?\{"
+    rb"|deterministic|cudnn|cuDNN|allow_tf32|matmul_precision"
+    rb"|(?:orch|nccl|NCCL|cann|driver)(?: version)?[ :]{1,3}v?\d+\.\d"
+    rb"|(?:^|[ \t\"'])(?:NCCL|HCCL|LCCL|TORCH|PYTORCH|CUDA|CUBLAS|ATB|ASCEND|GLOO|NVTE|FLASH|MASTER|WORLD|TASK|CLOSE"
+    rb"|NVIDIA|CUDNN|TRITON|XLA|MKL|OMP)_[A-Z0-9_]+=|\bPYTHONHASHSEED=)"
+)
 _NAME = r"[A-Z][A-Z0-9_]{2,63}"
 _VALUE = r"(?:'[^']*'|\"[^\"]*\"|[^\s;'\"]*)"
 _BY_NCCL = lazy_re(rf"NCCL (?:INFO|WARN) ({_NAME}) set (?:by environment )?to (.+?)\.?$")
@@ -83,6 +97,31 @@ _PACKAGES = {
 _SWITCH_NAMES = {"deterministic_algorithms": "use_deterministic_algorithms"}
 
 Pair = tuple[str, str]
+
+
+def count_start_bytes(texts: int) -> int:
+    """Return how many bytes of the start of each text are searched, where a job has so many texts."""
+    return min(MAX_BYTES_PER_TEXT, MAX_TOTAL_BYTES // max(1, texts))
+
+
+def round_start_bytes(texts: int) -> int:
+    """Return at least as many bytes, and the same for nearly equal numbers of texts: a job may still grow."""
+    return 1 << max(0, count_start_bytes(texts) - 1).bit_length()
+
+
+def may_state_settings(start: bytes) -> bool:
+    """Whether the start of a text may state a setting."""
+    return NCCL_HINT in start or setting_pattern().search(start) is not None
+
+
+@cache
+def setting_pattern() -> Any:
+    """A pattern of lines that may state a setting; over bytes, in time linear in them."""
+    import re2
+
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    return re2.compile(b"(?m)" + _STATES_SETTING, options)
 
 
 def settings_in_line(line: str) -> list[Pair]:

@@ -13,6 +13,7 @@ from triage.evidence import described_pods, harmless_signs, headings, learn_job,
 from triage.evidence.endings.extraction import find_endings, find_stated_exits
 from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.evidence.extracted import ExtractedSource, Read, SourceContext
+from triage.evidence.settings import may_state_settings
 from triage.model import EndingDetail, Evidence, Source
 from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
@@ -28,6 +29,7 @@ from triage.records.text import Line, Text
 from triage.records.tracebacks import HEADER
 from triage.scan.interface import Hit, ScanResult
 
+_LOGGED_CALL = b": opCount "  # NCCL's lines with NCCL_DEBUG_SUBSYS=COLL
 _REPEATED = lazy_re(rb"\[repeated (\d{1,7})x across cluster\]")
 _READ_HEAD_LINES = 60
 _SHARED_START = 1 << 16
@@ -35,9 +37,19 @@ _REPORTS_OF_WAITING = frozenset(("Watchdog caught collective operation timeout",
 
 
 def extract_source(
-    source: Source, scan: ScanResult, literals: Sequence[str], read: Read, context: SourceContext, *, small: bool
+    source: Source,
+    scan: ScanResult,
+    literals: Sequence[str],
+    read: Read,
+    context: SourceContext,
+    *,
+    small: bool,
+    searched: int,
 ) -> ExtractedSource:
-    """Extract everything that one source gives without the others. `small`: all are, so that it may be read whole."""
+    """Extract everything that one source gives without the others.
+
+    `small`: all are, so that it may be read whole. `searched` bytes of its start may state settings.
+    """
     layout = context.layout
     read = read_from_tail(read, scan) if source.path is not None else read
     head, tail, earlier = _read_activity(source, scan, literals, read, context)
@@ -64,6 +76,8 @@ def extract_source(
         pairing_lines.find_pairings(*ends), host_pairs.find_host_pairs(*ends),
         find_host_orders(*ends), _find_memberships(source, scan, read, text), learn_job.find_stating_lines(scan.head),
         is_process_snapshot(source.name, scan.head or scan.tail),
+        may_state_settings(_read_searched(source, scan, read, searched)),
+        _LOGGED_CALL in scan.tail or _LOGGED_CALL in scan.head,
     )  # fmt: skip
 
 
@@ -227,6 +241,12 @@ def _read_start(source: Source, scan: ScanResult, read: Read, context: SourceCon
     """Return the start of a source; where several ranks write, more of it, because each introduces itself."""
     is_of_worker = context.has_one_writer or parse_file_name(source.name, "").local_rank is not None
     return scan.head if is_of_worker or source.path is None else read(0, min(scan.size, _SHARED_START))
+
+
+def _read_searched(source: Source, scan: ScanResult, read: Read, searched: int) -> bytes:
+    """Return the start of a source that is searched for settings."""
+    is_more = source.path is not None and len(scan.head) < min(searched, scan.size)
+    return read(0, searched) if is_more else scan.head
 
 
 def _start_of_reports(scan: ScanResult, literals: Sequence[str]) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from typing import Literal
 
-from triage.base.digit_masks import ask_masked, ask_masked_text
+from triage.base.digit_masks import ask_masked, ask_masked_text, translate_digits
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 
@@ -116,7 +116,7 @@ _UNSUCCESSFUL = lazy_re(
 )
 # Without one of these a line compares no numbers, and only tells 0 from others: it is read once for all others.
 _SHARE_SIGNS = ("/", "%", "of")
-_ZERO_OR_NOT = str.maketrans("23456789", "1" * 8)
+_ZERO_OR_NOT = bytes.maketrans(b"23456789", b"1" * 8)
 _SHARE = lazy_re(r"\b(\d{1,9}) ?(?:/|of) ?(\d{1,9})\b|\b(\d{1,3}(?:\.\d{1,6})?) ?%")
 
 
@@ -134,7 +134,7 @@ def read_completion(text: str) -> tuple[Scope, int | None]:
         return "", None
     if any(sign in text for sign in _SHARE_SIGNS):
         return _read(text)
-    scope, rank = _read(text.translate(_ZERO_OR_NOT))
+    scope, rank = _read(translate_digits(text, _ZERO_OR_NOT))
     stated = _PROCESS_RANK.search(text) if rank is not None else None
     return scope, int(stated[1]) if stated is not None else None
 

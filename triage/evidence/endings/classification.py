@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from triage.base.digit_masks import translate_digits
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.signal_texts import SIGNAL_TEXTS
@@ -62,7 +63,7 @@ _ANNOUNCES = lazy_re(
     r"\b(?:I|[Ww]e) (?:get|got|see|saw|have|had|am getting|run|ran|encounter(?:ed)?|face) [^:]{1,160}:$"
 )
 # The patterns tell zero from other digits (`exit code 0`), and name files with a 9 (`solver.f90:12`).
-_ALIKE = str.maketrans("2345678", "1" * 7)
+_ALIKE = bytes.maketrans(b"2345678", b"1" * 7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,7 @@ def strip_box(text: str) -> str:
 
 def classify(text: str, level: str = "") -> LineForm:
     """Return the form of a line without its prefix; `level` is that of its logger."""
-    return _classify_alike(text[:LONGEST_LINE].translate(_ALIKE), level)
+    return _classify_alike(translate_digits(text[:LONGEST_LINE], _ALIKE), level)
 
 
 @functools.lru_cache(maxsize=8192)
