@@ -145,3 +145,16 @@ def test_a_failure_that_is_known_by_its_sentence_is_found(
     (tmp_path / "rank0.log").write_text("".join(with_prefix(path, prefix, 0)), "utf-8")
     job = read_job([str(tmp_path)], Options(), None)
     assert any(sentence in fact.text for fact in job.extracted.facts)
+
+
+@pytest.mark.parametrize(("title", "ranks"), [("## Rank {rank}", [0, 1, 2]), ("## Node {rank}", [None] * 3)])
+def test_titles_of_a_report_name_the_ranks_of_its_dumps(tmp_path: Path, title: str, ranks: list[int | None]) -> None:
+    """A bug report in Markdown has a title and a fence above the dump of each rank."""
+    parts = ["# It hangs\n\nWe dumped all ranks with py-spy:\n"]
+    for rank in range(3):
+        place = "read_shard (train.py:22)" if rank == 2 else "step (train.py:80)"
+        dump = f'Process 7{rank}: python train.py\nPython v3.11.7 (/w)\n\nThread 7{rank} (idle): "MainThread"\n'
+        parts.append(f"{title.format(rank=rank)}\n\n```\n{dump}    {place}\n    <module> (train.py:99)\n```\n")
+    (tmp_path / "report.txt").write_text("\n".join(parts))
+    facts = read_job([str(tmp_path)], Options(), None).result.facts
+    assert [fact.origin.rank for fact in facts if fact.kind == "stack"] == ranks

@@ -146,3 +146,21 @@ def test_the_journal_names_systemd_only_once() -> None:
     other = "Nov 21 03:07:45 n1 sshd[9]: Process 1 (sshd)"
     assert heading_of(journal, other, "Module libc.so.6 without build-id.", SYSTEMD) == [journal]
     assert heading_of(journal.replace("systemd-coredump", "sshd"), SYSTEMD) == []
+
+
+PY_SPY = ("Process 70: python train.py", "Python v3.11.7 (/usr/bin/python3.11)", "", 'Thread 70 (idle): "MainThread"')
+
+
+@pytest.mark.parametrize(
+    ("above", "count"),
+    [
+        (("## Rank 2", "", "```"), 3),
+        (("**Rank 2** waits", "```text"), 2),
+        (("Rank 2 writes nothing. `py-spy dump` there:", "", "```"), 3),
+        (("rank 2: step 40 loss 2.0",), 0),
+        (("step 40 loss 2.0", "## Rank 2"), 1),
+    ],
+)
+def test_what_a_person_writes_above_a_dump(above: tuple[str, ...], count: int) -> None:
+    """A title with a rank, or a sentence with a rank and the tool, belongs to the dump; a program's line does not."""
+    assert heading_of(*above, *PY_SPY) == [*above[len(above) - count :], *PY_SPY[:-1]]

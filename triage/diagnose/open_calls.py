@@ -1,21 +1,26 @@
 """From the progress of ranks to the calls in which they wait: who is in each, who passed it, and who is missing.
 
 Only the first open call of a rank counts: what it enqueued later stands behind that one. A member that waits elsewhere
-joins the two calls to a chain.
+joins the two calls to a chain. Sentences name the call of ranks that wait, and the place of those that do not.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from itertools import pairwise
 
 from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.context import RuleContext
 from triage.diagnose.npu_progress import read_npu_progress
 from triage.diagnose.progress import Group, GroupProgress, Progress, read_progress
+from triage.model import Evidence, ExceptionDetail, StackDetail
 
 _PAIR = 2
+_A_COLLECTIVE = "a collective"
+_WAITING = frozenset(("collective", "rendezvous", "device-sync"))
+_MOST_STACKS = 3
+
 CallKey = tuple[str, int, int]
 """Key of the group, number (-1: none), and the rank whose transfer it is (-1: a collective)."""
 
@@ -202,3 +207,44 @@ def _step_between(ranks: Mapping[int, int]) -> int:
         step, rest = divmod(next_rank - rank, next_local - local)
         steps.add(0 if rest else step)
     return steps.pop() if len(steps) == 1 else 0
+
+
+def name_wait(context: RuleContext, waiting: Set[int]) -> str:
+    """Return the one call in which all these ranks wait, as `ALLREDUCE #40 of the default group`; else `a collective`.
+
+    Without numbers of watchdogs, it is the line of the program in their stacks and exceptions, if all that show one
+    show the same.
+    """
+    calls = [call for call in context.once(find_job_calls) if not call.waiting.keys().isdisjoint(waiting)]
+    if calls:
+        ops = {entry.call.op for entry in calls[0].waiting.values() if entry.call}
+        is_one = len(calls) == len(ops) == 1 and calls[0].waiting.keys() >= waiting and calls[0].seq is not None
+        return str(calls[0]) if is_one else _A_COLLECTIVE
+    places = {place for fact in context.facts if fact.origin.rank in waiting and (place := _find_call_line(fact))}
+    return places.pop() if len(places) == 1 else _A_COLLECTIVE
+
+
+def _find_call_line(fact: Evidence) -> str:
+    """Return `all_reduce in evaluate at train.py:31` for a stack or an exception in a collective, else nothing."""
+    op = function = place = ""
+    if isinstance(fact.detail, StackDetail) and fact.detail.state in _WAITING:
+        op, place = fact.detail.op, fact.detail.place
+        end = f" ({place})"
+        function = next((frame.removesuffix(end) for frame in reversed(fact.detail.key) if frame.endswith(end)), "")
+    elif isinstance(fact.detail, ExceptionDetail) and (op := fact.fields.get("op", "")):
+        function = fact.fields.get("function", "")
+        place = f"{fact.fields['file'].rsplit('/', 1)[-1]}:{fact.fields['line']}"
+    if not op or not place:
+        return ""
+    return f"{op} in {function} at {place}" if function not in ("", "<module>") else f"{op} at {place}"
+
+
+def describe_stacks(context: RuleContext, ranks: Set[int]) -> str:
+    """Return a clause with what the stacks of ranks outside of collectives show, or nothing."""
+    states: dict[int, str] = {}
+    for fact in context.facts:
+        detail, rank = fact.detail, fact.origin.rank
+        if isinstance(detail, StackDetail) and rank in ranks and rank is not None and detail.state not in _WAITING:
+            states[rank] = f"{detail.phrase} at {detail.place}" if detail.place else detail.phrase
+    shown = [f"by its stack, rank {rank} is {state}" for rank, state in sorted(states.items())[:_MOST_STACKS]]
+    return "".join(f"; {each}" for each in shown)

@@ -49,9 +49,12 @@ def extract(block: Block) -> list[Evidence]:
                 **crash_fields(crash),
             )
         ]
+    from triage.stacks.live.boundaries import split_dumps
     from triage.stacks.live.native import to_process
 
     text = "\n".join(block.lines)
+    if block.origin.rank is None and stacks.form == "py-spy" and (rank := split_dumps(text)[-1].rank) is not None:
+        block = dataclasses.replace(block, origin=dataclasses.replace(block.origin, rank=rank))
     state = detail_of(to_process(stacks, block.source, text))
     count = str(len(stacks.threads))
     return [

@@ -103,7 +103,10 @@ def _diagnosis(analysed: AnalysedJob, run: summary.RunMeter) -> Diagnosis:
     verdict, root = report.decide_verdict(analysed.result, analysed.job.versions)
     known, unknown = report.build_findings(analysed.result)
     with analysed.read_texts() as texts:
-        root = with_last_activity(root, analysed) if root else None
+        if root:
+            completed = with_last_activity(root, analysed)
+            known = tuple(completed if finding == root else finding for finding in known)
+            root = completed
         inconclusive = explain_end(analysed) if verdict == "inconclusive" else None
         reported = (*([root] if root else []), *known, *unknown)
         texts.count_lines(fact for finding in reported for fact in finding.evidence)

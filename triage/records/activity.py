@@ -107,7 +107,8 @@ _INFORMATIVE = lazy_re(
 )
 # What the runtime prints for a process, whatever its program does: watchdogs, the C++ runtime, the launcher's agent.
 _OF_RUNTIME = masked_re(
-    r"^\s*$|ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:|^\[(?:PG |Rank )[^\]]{1,80}\] |^terminate called|^ *what\(\):"
+    r"^\s*$|^Stack trace of the failed collective |"
+    r"ProcessGroup[A-Z][A-Za-z]{2,8}\.cpp:|^\[(?:PG |Rank )[^\]]{1,80}\] |^terminate called|^ *what\(\):"
     r"|torch/distributed/(?:elastic|run\.py)|^(?:slurmstepd|srun): |^Some \w+ operations have failed or timed out"
     r"|^To avoid data inconsistency, "
 )

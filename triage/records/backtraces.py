@@ -51,7 +51,12 @@ _SYSTEMD_HEAD = lazy_re(
 _SYSTEMD_USEFUL = lazy_re(r".*\bProcess \d+ \(|\s*(?:PID|Signal|Command Line): ")
 # py-spy prints the process, the version, and an empty line.
 _PY_SPY = lazy_re(r"Thread \S+ \((?:active|idle)")
-_PY_SPY_HEADING = lazy_re(r"$|Python v\d|Process \d+: \S")
+_PY_SPY_HEADING = lazy_re(r"$|Python v\d|Process \d+: \S|\s*(?:```|~~~)")
+# `## Rank 2`, `Rank 2 hangs. py-spy shows:`; a line of a log that only begins with a rank is no heading.
+_RANK_HEADING = lazy_re(
+    r"(?i)[#=*-]{1,10} ?\*{0,2}(?:global[ _-]?)?rank[ _:=#-]{0,3}\d{1,7}\b[^\n]{0,100}$"
+    r"|(?:on |of )?rank[ _:=#-]{0,3}\d{1,7}\b[^\n]{0,150}\b(?:py-spy|stacks?|dump)\b[^\n]{0,100}$"
+)
 _MOST_MODULES = 400
 _OPEN_FRAME = lazy_re(r"\s*frame #\d+: .*[^)\s]$")  # it ends on the next line
 # Lines inside a stack: no program begins a record with them.
@@ -79,8 +84,15 @@ def read_heading(first: Line, before: Iterable[Line]) -> list[Line]:
         return _read_systemd_heading(first, before)
     own = (line for line in before if line.parsed.writer == first.parsed.writer)
     pattern = _PY_SPY_HEADING if _PY_SPY.match(first.parsed.text) else _HEADING
-    heading = itertools.takewhile(lambda line: pattern.match(line.parsed.text), own)
-    return list(itertools.islice(heading, _HEADING_LINES))[::-1]
+    heading: list[Line] = []
+    for line in itertools.islice(own, _HEADING_LINES):
+        is_rank = pattern is _PY_SPY_HEADING and _RANK_HEADING.match(line.parsed.text) is not None
+        if not is_rank and not pattern.match(line.parsed.text):
+            break
+        heading.append(line)
+        if is_rank:
+            break
+    return heading[::-1]
 
 
 def _read_systemd_heading(first: Line, before: Iterable[Line]) -> list[Line]:

@@ -41,6 +41,15 @@ _BOMS = (
 _CONTROL = bytes(set(range(32)) - set(b"\a\b\t\n\v\f\r\x1b") | {127})
 _HIGH = bytes(range(128, 256))
 _PY_SPY_JSON = rb'\[\s*\{\s*"pid"\s*:\s*\d+\s*,\s*"thread_id"\s*:'
+_SPEEDSCOPE = lazy_re(
+    rb'\{"\$schema":"https://www\.speedscope\.app/[^"\n]{1,80}","profiles":\[\{"type":"sampled",'
+    rb'"name":"(?:Process \d{1,9} )?Thread \d'
+)
+# `py-spy record -f raw`: a stack in each line, the outermost frame first, and how many samples have it.
+_RAW_RECORDING = lazy_re(
+    rb'(?:process \d{1,9}:"[^"\n]{0,2000}";)?(?:thread \(\d{1,9}\): [^;\n]{0,80};)?'
+    rb"[^;\n(]{1,300} \([^()\n;]{1,300}\.py:\d{1,9}\)(?:;[^;\n]{1,600}){0,500} \d{1,9}\r?\n"
+)
 _RECORDER = (b"pg_config", b"pg_status", b"nccl_version")
 _PROC = lazy_re(
     rb"tid \d+ comm [^\n]* wchan |\s*\[<0>\] \w|==> /proc/\d+/(?:task/\d+/)?(?:stack|wchan|status|comm|syscall) <==|"
@@ -54,7 +63,7 @@ _STRACE = lazy_re(
 _STACKS = lazy_re(
     rb"\[New LWP \d+\]|\[Thread debugging using libthread_db|Attaching to (?:program|process)|"
     rb"Thread \d+ \((?:Thread 0x[0-9a-f]+|LWP \d|process \d)|"
-    rb"PID \d+ - process|Process \d+ stopped\s*$"
+    rb"PID \d+ - process|Process \d+ stopped\s*$|Traceback for thread \d+ "
 )
 # faulthandler's dumps of live processes, below headings that name their ranks; anything else in such a file is a log.
 _PYTHON_DUMP = lazy_re(
@@ -63,16 +72,19 @@ _PYTHON_DUMP = lazy_re(
 _PYTHON_DUMP_LINE = lazy_re(
     rb"\s*$|  File \"|  \.\.\.$|  <no Python frame>|Timeout \(\d+:\d\d:\d\d|(?:Current t|T)hread 0x[0-9a-f]+ "
 )
-_FRAME = lazy_re(rb"^\s*(?:\* )?(?:frame )?#0:? |^Traceback \(most recent call first\):", re.MULTILINE)
+_FRAME = lazy_re(
+    rb"^\s*(?:\* )?(?:frame )?#0:? |^Traceback \(most recent call first\):|^\s*\((?:C|Python)\) File \"", re.MULTILINE
+)
 _LOGGED = lazy_re(rb"(?i)error|exception|fail|fatal|abort|loss|\bsteps?\b|killed|signal")
 # What people and scripts print above a dump: `=== rank 2 (pid 4711) ===`, `$ py-spy dump --pid 4711`.
 _DUMP_TOPIC = lazy_re(
-    rb"(?m)^(?:Process \d+: |Thread \d+ \(|\[New LWP |\[Thread debugging|PID \d+ - process|Timeout \(\d|"
-    rb"(?:Current t|T)hread 0x)"
+    rb"(?m)^(?:Process \d+: |Traceback for thread \d|Thread \d+ \(|\[New LWP |\[Thread debugging|"
+    rb"PID \d+ - process|Timeout \(\d|(?:Current t|T)hread 0x)"
 )
 _DUMP_HEADINGS = lazy_re(
-    rb"(?:(?!Process |Thread |Current thread |Timeout \(|PID \d|\[New |\[Thread )(?:[\s=#*>+$|.~_-]{0,80}|"
-    rb"[^\n]{0,100}(?:\brank|\bpid|py-spy|gdb|pstack|eu-stack|\bstacks?\b|\bdump)[^\n]{0,200})\r?\n){1,6}",
+    rb"(?:(?!Process |Thread |Current thread |Traceback for thread |Timeout \(|PID \d|\[New |\[Thread )"
+    rb"(?:[\s=#*>+$|.~_-]{0,80}|"
+    rb"[^\n]{0,100}(?:\brank|\bpid|py-spy|gdb|pstack|pystack|eu-stack|\bstacks?\b|\bdump)[^\n]{0,200})\r?\n){1,6}",
     re.IGNORECASE,
 )
 _KILLED_PROCESS = (
@@ -175,7 +187,7 @@ def _classify_by_magic(head: bytes) -> FileKind | None:
         return "py-spy"
     if head[:1] in b"{ \t\r\n" and head.lstrip()[:1] == b"{":
         return _classify_json(head.lstrip())
-    if is_live_dump(head):
+    if is_live_dump(head) or _RAW_RECORDING.match(head):
         return "live-stacks"
     if _DUMP_TOPIC.search(head[:SNIFF]) is not None and (below := _below_dump_headings(head)):
         return "live-stacks" if _is_python_dump(below) else _classify_by_magic(below)
@@ -221,6 +233,8 @@ def _classify_json(head: bytes) -> FileKind | None:
     """Tell torchelastic's error file (a message within a message) from a flight recorder's dump."""
     if re.match(rb'\{\s*"message"\s*:\s*\{\s*"(message|extraInfo|errorCode)"', head):
         return "error-file"
+    if _SPEEDSCOPE.match(head):
+        return "live-stacks"
     key_count = sum(b'"%s"' % key in head for key in (b"entries", *_RECORDER))
     return "flight-recorder" if key_count >= 2 and (b'"pg_config"' in head or b'"pg_status"' in head) else None
 

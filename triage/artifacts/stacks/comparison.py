@@ -9,13 +9,17 @@ from typing import NamedTuple
 
 from triage.artifacts.stacks.conclusions import StackInference, infer_from_members
 from triage.artifacts.stacks.members import ComparedProcess, Group, group_members, name_members, order_of
+from triage.base.lazy_re import lazy_re
+from triage.stacks.live.combined_states import add_native_state, combine_states
 from triage.stacks.live.model import KERNEL_TOOLS, PYTHON_TOOLS, Process, State
-from triage.stacks.live.states import HELPERS, WAITING, add_native_state, combine_states
+from triage.stacks.live.states import HELPERS, WAITING
 
 STARTUP_S = 120
 """A process may import modules for this long after its start; the real time depends on the file system."""
 _COMPLETED = ("idle", "running", "unknown", "backward", "evaluation", "data", "lock-call")
 """States by the program's own functions, below which native frames show more."""
+_MOST_PLACES = 2
+_NUMBER = lazy_re(r"\d+")
 _UNSPECIFIC = ("idle", "running", "unknown", "backward")
 
 
@@ -50,7 +54,7 @@ def compare_stacks(
         by_label[format_label(dump.process)].append(dump)
     members = [member for label, each in by_label.items() for member in _find_members(label, each)]
     helpers = [member for member in members if member.state.kind in HELPERS and member.rank is None]
-    ranks = sorted((member for member in members if member not in helpers), key=order_of)
+    ranks = sorted((_with_workers(member, helpers) for member in members if member not in helpers), key=order_of)
     notes = [
         f"{member.label} moved between two dumps, so it is slow, not stuck" for member in ranks if member.has_moved
     ]
@@ -68,6 +72,18 @@ def compare_stacks(
         () if starting else tuple(infer_from_members(ranks, _missing_ranks(ranks, expected), has_timeout)),
         tuple(notes),
     )
+
+
+def _with_workers(member: ComparedProcess, helpers: Sequence[ComparedProcess]) -> ComparedProcess:
+    """Add to a process that waits for its data loader where the workers in its dump stand."""
+    if member.state.kind != "dataloader":
+        return member
+    own = [one for one in helpers if one.state.kind == "worker" and one.process.source == member.process.source]
+    places = list(dict.fromkeys(one.state.remark for one in own if one.state.remark))[:_MOST_PLACES]
+    if not places:
+        return member
+    remark = f"{'its worker is' if len(own) == 1 else 'its workers are'} {' and '.join(places)}"
+    return replace(member, state=replace(member.state, remark=remark))
 
 
 def _missing_ranks(members: Sequence[ComparedProcess], expected: Collection[int]) -> list[int]:
@@ -144,11 +160,24 @@ def _merge_dumps(label: str, dumps: Sequence[DumpState]) -> ComparedProcess:
             state, max(kernel, key=lambda each: (bool(each.state.remark), each.process.source)).state
         )
     by_log = Counter((each.process.source, each.process.tool, each.key) for each in stacks)
-    is_still = not has_moved and max(by_log.values(), default=0) > 1
+    is_still = not has_moved and (max(by_log.values(), default=0) > 1 or _has_series(stacks))
     age = next((each.process.age for each in reversed(dumps) if each.process.age is not None), None)
     return ComparedProcess(
         label, process.rank, replace(process, age=age), state, key or (state.phrase,), has_moved, is_still
     )
+
+
+def _has_series(stacks: Sequence[DumpState]) -> bool:
+    """Whether files whose names differ only in numbers (`t0/rank2.txt`, `t1/rank2.txt`) show one process at one place.
+
+    Files of one number in their names may be copies of each other.
+    """
+    sources: dict[tuple[str, int | None, str, str, tuple[str, ...]], set[str]] = defaultdict(set)
+    for process, _, key in stacks:
+        if process.pid is not None or process.main:
+            series = _NUMBER.sub("0", process.source), process.pid, process.main, process.tool, key
+            sources[series].add(process.source)
+    return any(len(each) > 1 for each in sources.values())
 
 
 def _add_native_dump(state: State, dumps: Sequence[DumpState], has_kernel: bool) -> State:

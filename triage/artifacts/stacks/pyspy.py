@@ -19,9 +19,11 @@ def parse_text(text: str, source: str) -> list[Process]:
 
 
 def parse_json(text: str, source: str) -> list[Process]:
-    """Return the processes of a `py-spy dump --json`. Raises ArtifactError for other JSON."""
+    """Return the processes of `py-spy dump --json`, also of several below each other. Raises ArtifactError for other
+    JSON.
+    """
     try:
-        dumped: Any = json.loads(text)
+        dumped = _read_arrays(text)
         threads = [_json_thread(thread) for thread in dumped[:MAX_THREADS]]
         pids = [int(thread["pid"]) for thread in dumped[:MAX_THREADS]]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
@@ -34,6 +36,16 @@ def parse_json(text: str, source: str) -> list[Process]:
         )
         for pid in sorted(set(pids))
     ]
+
+
+def _read_arrays(text: str) -> list[Any]:
+    """Return the items of all arrays in the text."""
+    decoder, items, position = json.JSONDecoder(), list[Any](), 0
+    while rest := text[position:].lstrip():
+        array, length = decoder.raw_decode(rest)
+        items.extend(array)
+        position = len(text) - len(rest) + length
+    return items
 
 
 def _json_thread(thread: dict[str, Any]) -> Thread:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
-from triage.artifacts.stacks import proc, pyspy, strace
+from triage.artifacts.stacks import proc, pyspy, recordings, strace
 from triage.evidence import backtraces
 from triage.evidence.redact import redact
 from triage.model.evidence import Block, Evidence, Origin, Warning
@@ -70,6 +70,7 @@ def _parse_each(text: str, source: str, parse: Parser) -> list[Process]:
 
 # In this order: the first parser that finds a process wins.
 PARSERS: tuple[Parser, ...] = (
+    recordings.parse_text,
     _parse_pyspy,
     proc.parse_text,
     strace.parse_text,
@@ -86,7 +87,8 @@ def parse_processes(data: bytes, source: str) -> list[Process]:
             "the dump contains no thread",
             hint="take it again with `py-spy dump --pid PID`, as root if permission is denied",
         )
-    return [_with_file_name(process) for process in processes] if len(processes) == 1 else processes
+    is_one = all(process == processes[0] for process in processes)
+    return [_with_file_name(process) for process in processes] if is_one else processes
 
 
 def _with_file_name(process: Process) -> Process:

@@ -8,7 +8,7 @@ from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks_of
 from triage.diagnose.graph import CausalGraph
-from triage.diagnose.open_calls import read_job_progress
+from triage.diagnose.open_calls import describe_stacks, name_wait, read_job_progress
 from triage.diagnose.phrases import agree
 from triage.evidence.inference import BLOCKED, HUNG, make_inferences
 from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail
@@ -105,8 +105,8 @@ def left_early(context: RuleContext) -> list[Evidence]:
     how = "ended without an error, as the launcher's list of failures shows,"
     if left <= context.finished | leaving:
         how = "finished" if left <= context.finished else "left, as the last lines show,"
-    text = f"{format_ranks(left)} {how} while {format_ranks(waiting)} still waited for {_them(left)} in a collective"
-    return _infer("left-early", left, text, stuck[0])
+    wait = f"still waited for {_them(left)} in {name_wait(context, waiting)}"
+    return _infer("left-early", left, f"{format_ranks(left)} {how} while {format_ranks(waiting)} {wait}", stuck[0])
 
 
 def _is_further_call(context: RuleContext, waiting: Set[int], left: Set[int]) -> bool:
@@ -119,7 +119,8 @@ def _infer_further_call(context: RuleContext, waiting: Set[int], left: Set[int],
     known = steps.keys() >= waiting | left
     is_further = known and min(steps[rank] for rank in waiting) > max(steps[rank] for rank in left)
     rule = "uneven-steps" if is_further else "rank-conditional" if waiting == {0} else "extra-collective"
-    text = f"only {format_ranks(waiting)} {agree(waiting, 'waits', 'wait')} in a collective; all others had left"
+    wait = f"{agree(waiting, 'waits', 'wait')} in {name_wait(context, waiting)}"
+    text = f"only {format_ranks(waiting)} {wait}; all others had left"
     text += f" at step {_span([steps[rank] for rank in left])} or before" if is_further else ""
     return _infer(rule, waiting, f"{text}: they never made this call", stuck)
 
@@ -150,7 +151,7 @@ def done_while_others_wait(context: RuleContext) -> list[Evidence]:
         return []
     if _is_further_call(context, waiting, left):
         return _infer_further_call(context, waiting, left, stuck[0][0])
-    need = f"the stacks of {format_ranks(waiting)} are in a collective that needs {_them(left)}"
+    need = f"the stacks of {format_ranks(waiting)} are in {name_wait(context, waiting)}, which needs {_them(left)}"
     return _infer("left-early", left, f"{format_ranks(left)} finished, while {need}", stuck[0][0])
 
 
@@ -184,7 +185,8 @@ def one_rank_diverged(context: RuleContext) -> list[Evidence]:
     if timeout is None or not caught or ranks_of(caught) != absent:
         return []
     error = caught[0].text.split("\n", 1)[0][:120]
-    missed = f"did not come to the collective in which {format_ranks(waiting)} timed out"
+    call = name_wait(context, waiting).replace("a collective", "the collective")
+    missed = f"did not come to {call}, in which {format_ranks(waiting)} timed out"
     return _infer("one-rank-diverged", absent, f"{format_ranks(absent)} caught {error!r} and {missed}", caught[0])
 
 
@@ -196,9 +198,8 @@ def compile_skew(context: RuleContext) -> list[Evidence]:
     if any(context.doing.get(rank) == "compiling" for rank in waiting) and absent & context.last_step.keys():
         return []  # all compiled at the start
     compiling = f"{format_ranks(absent)} {agree(absent, 'was', 'were')} compiling, as the last lines show,"
-    return _infer(
-        "compile-skew", absent, f"{compiling} while {format_ranks(waiting)} timed out in a collective", timeout
-    )
+    timed_out = f"{format_ranks(waiting)} timed out in {name_wait(context, waiting)}"
+    return _infer("compile-skew", absent, f"{compiling} while {timed_out}", timeout)
 
 
 def _were_all(context: RuleContext, absent: Set[int], action: str) -> bool:
@@ -220,7 +221,7 @@ def uneven_steps(context: RuleContext) -> list[Evidence]:
         return []
     if any(context.doing.get(rank) == "epoch-over" for rank in waiting):
         return []
-    further = f"{format_ranks(waiting)} timed out in a collective of a further batch"
+    further = f"{format_ranks(waiting)} timed out in {name_wait(context, waiting)} of a further batch"
     return _infer("uneven-steps", absent, f"{format_ranks(absent)} had finished the epoch, while {further}", timeout)
 
 
@@ -270,7 +271,8 @@ def never_joined(context: RuleContext) -> list[Evidence]:
     if timeout is None or _is_only_log(context, absent):
         return []
     joined = f"{format_ranks(absent)} {_describe_silence(context, absent)}did not join it{_unseen(context, absent)}"
-    text = f"{format_ranks(waiting)} timed out in a collective; {joined}{_compare_steps(context, absent, waiting)}"
+    text = f"{format_ranks(waiting)} timed out in {name_wait(context, waiting)}; {joined}"
+    text += describe_stacks(context, absent) + _compare_steps(context, absent, waiting)
     return _infer("never-joined", absent, text, timeout)
 
 

@@ -13,7 +13,14 @@ from typing import NamedTuple
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import RuleContext
-from triage.diagnose.open_calls import Call, CallKey, find_calls, find_job_calls, read_job_progress
+from triage.diagnose.open_calls import (
+    Call,
+    CallKey,
+    describe_stacks,
+    find_calls,
+    find_job_calls,
+    read_job_progress,
+)
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import Group, GroupProgress, Progress
 from triage.evidence.inference import DIFFERS, make_inferences, may_end_early
@@ -466,10 +473,11 @@ def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress)
         text = f"{format_ranks(call.waiting)} timed out in {call}; no line says which rank did not come"
         return _Conclusion("same-wait", (), text, call.first.fact) if call.group in progress.members else None
     text = f"{format_ranks(call.waiting)} all wait in {call} with the same sizes, and no rank is missing:"
+    contradiction = describe_stacks(context, call.waiting.keys()).replace("; ", "; but ", 1)
     return _Conclusion(
         "stuck-in-collective",
         call.waiting,
-        f"{text} the transfer itself hangs",
+        f"{text} the transfer itself hangs{contradiction}",
         call.first.fact,
         "the lines show neither data types nor whether the transfer had started",
     )

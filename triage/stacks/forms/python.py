@@ -153,6 +153,7 @@ class PyStack:
         threads = tuple(
             replace(
                 thread,
+                state="active+gil" if "Has the GIL" in thread.state else thread.state,
                 frames=tuple(
                     replace(frame, language="python")
                     if (frame.file, str(frame.line)) in python and not frame.module

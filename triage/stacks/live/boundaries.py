@@ -3,6 +3,7 @@
 - A heading of a tool begins a dump: `Process 4711: python train.py`, `Timeout (0:05:00)!`, `[New LWP 12]`.
 - faulthandler prints the main thread, the oldest one, last: a thread after it, or one that is there already, is of
   another dump. `pthread_t` differs between processes, except between those that were forked from one process.
+- pystack prints the main thread last, too: its outermost frame comes first, and a thread after it is of another dump.
 - gdb numbers the threads of one process: the same number of another thread is of another process. Its `py-bt` alone
   prints one thread.
 """
@@ -21,6 +22,8 @@ _HEADING = lazy_re(
 )
 _PYTHON_THREAD = lazy_re(r"\s*(?:Current t|T)hread (0x[0-9a-f]+)(?: \[[^\]]*\])? \(most recent call first\)")
 _GDB_THREAD = lazy_re(r"\s*Thread (\d+) \(((?:Thread 0x|LWP |process )[^)]{1,80})\)")
+_PYSTACK_THREAD = lazy_re(r"\s*Traceback for thread \d+ ")
+_PYSTACK_FRAME = lazy_re(r'\s*\((?:C|Python)\) File "[^"]{0,4096}", line \d+, in (?P<function>.*\S)')
 _PY_BT = lazy_re(r"\s*Traceback \(most recent call first\):")
 _FRAME = lazy_re(
     r'\s*(?:#\d+ |File "[^"]{1,4096}", line \d+,? in (?P<function>.*)|frame #\d+|\S.{0,500} \([^()]{1,4096}:\d+\)$)'
@@ -35,6 +38,9 @@ _NAMED_PROCESS = lazy_re(
 _RANK = lazy_re(r"(?i)(?<!local[ _-])(?<!node[ _-])rank[ _:=#-]{0,3}(\d{1,7})\b")
 _PID = lazy_re(r"(?i)(?:\bpid[ _:=#-]{0,3}|-p |(?:pstack|gdb .{0,100}) )(\d{1,9})\b")
 _HOST = lazy_re(r"(?i)\b(?:host|node)[ :=]{1,3}(?!rank)([a-z][\w.-]{0,100})")
+# `python train.py --rank 2`, as py-spy prints the command line.
+_COMMAND_RANK = lazy_re(r"(?m)^Process \d+: [^\n]{0,4000}? --(?:global[-_])?rank[= ](\d{1,7})(?:\s|$)")
+_DETACHED = lazy_re(r"(?m)^\[Inferior \d+ \(process (\d{1,9})\) detached\]")
 _OUTERMOST = frozenset(("<module>", "_run_module_as_main"))
 
 
@@ -59,7 +65,7 @@ class DumpBoundaries:
             _HEADING.match(line) is not None
             or (python is not None and (self._ends_main or python[1] in self._threads))
             or (gdb is not None and self._threads.get(gdb[1], gdb[2]) != gdb[2])
-            or (self._ends_main and _PY_BT.match(line) is not None)
+            or (self._ends_main and (_PY_BT.match(line) or _PYSTACK_THREAD.match(line)) is not None)
         )
         if begins:
             self._start()
@@ -68,6 +74,9 @@ class DumpBoundaries:
         elif gdb is not None:
             self._threads[gdb[1]] = gdb[2]
             self._ends_main = False
+        elif (frame := _PYSTACK_FRAME.match(line)) is not None:
+            self.has_frames = True
+            self._ends_main = self._ends_main or frame["function"] in _OUTERMOST
         elif (frame := _FRAME.match(line)) is not None:
             self.has_frames = True
             self._ends_main = frame["function"] in _OUTERMOST
@@ -111,8 +120,7 @@ def is_dump_heading(line: str) -> bool:
 
 
 def _section(lines: list[str], heading: list[str]) -> Section:
-    above = "\n".join(heading)
-    rank, pid, host = _RANK.search(above), _PID.search(above), _HOST.search(above)
-    return Section(
-        "\n".join(lines), int(rank[1]) if rank else None, int(pid[1]) if pid else None, host[1] if host else None
-    )
+    above, text = "\n".join(heading), "\n".join(lines)
+    rank, host = _RANK.search(above) or _COMMAND_RANK.search(text), _HOST.search(above)
+    pid = _PID.search(above) or _DETACHED.search(text)
+    return Section(text, int(rank[1]) if rank else None, int(pid[1]) if pid else None, host[1] if host else None)

@@ -8,7 +8,7 @@ from triage.stacks.model import Frame
 
 KERNEL_TOOLS = frozenset(("proc", "strace"))
 """Dumps of system calls and kernel stacks; all other tools show stacks of the program."""
-PYTHON_TOOLS = frozenset(("py-spy", "faulthandler", "py-bt"))
+PYTHON_TOOLS = frozenset(("py-spy", "faulthandler", "py-bt", "pystack"))
 """Dumps with lines of the Python program."""
 
 

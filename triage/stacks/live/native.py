@@ -13,7 +13,7 @@ from triage.stacks.names import normalise_function
 def to_process(stacks: Stacks, source: str = "", text: str = "") -> Process:
     """Return the same threads with comparable names, the main one named MainThread; `text` is the dump itself."""
     main, pid = _main(stacks), stacks.pid
-    if pid is None and main is not None and stacks.threads[main].id == "1":
+    if pid is None and main is not None and (stacks.threads[main].id == "1" or stacks.form == "pystack"):
         pid = stacks.threads[main].tid
     threads = tuple(
         Thread(
@@ -42,7 +42,7 @@ def _frame(frame: Frame) -> Frame:
 def _main(stacks: Stacks) -> int | None:
     """The index of the thread that runs the program.
 
-    It has the process's id, is gdb's first, or for faulthandler has a module as its outermost frame.
+    It has the process's id, is gdb's first, or for faulthandler and pystack has a module as its outermost frame.
     """
     threads = stacks.threads
     if stacks.form == "py-spy":
@@ -52,6 +52,8 @@ def _main(stacks: Stacks) -> int | None:
             (index for index in reversed(range(len(threads))) if _runs_module(threads[index])),
             len(threads) - 1 if threads else None,
         )
+    if stacks.form == "pystack":
+        return next((index for index, thread in enumerate(threads) if _runs_module(thread)), None)
     for index, thread in enumerate(threads):
         if thread.id == "1" or (stacks.pid is not None and thread.tid == stacks.pid):
             return index

@@ -13,6 +13,7 @@ from triage.base.lazy_re import lazy_re
 from triage.stacks.live import kernel, locks
 from triage.stacks.live.model import (
     KERNEL_TOOLS,
+    PYTHON_TOOLS,
     Call,
     Process,
     State,
@@ -251,12 +252,13 @@ _BARE = lazy_re(
 )
 _WHERE = frozenset(("lock", "gil", "join", "queue", "subprocess", "network", "sleep", "io", "futex"))
 """States for which the phrase names the function of the user's program."""
-_WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
+WEAK = frozenset(("backward", "futex", "lock", "queue", "join", "sleep", "network", "io"))
+"""States by a call of a library or of the system, below which the kernel shows more."""
 
 _LIBRARY = lazy_re(
     r"(?:^|/)(?:site-packages|dist-packages|torch|torch_npu|multiprocessing|concurrent|importlib|lib/python3[\w.]*)/|^<|"
     # py-spy leaves out the directory of packages.
-    r"^(?:filelock|urllib3|requests|botocore|boto3|aiohttp|grpc|fsspec|s3fs|gcsfs|triton|safetensors|numpy|pandas|pyarrow|"
+    r"^(?:http|urllib|asyncio|email|ctypes|sqlite3|encodings|xml|filelock|urllib3|requests|botocore|boto3|aiohttp|grpc|fsspec|s3fs|gcsfs|triton|safetensors|numpy|pandas|pyarrow|"
     r"datasets|transformers|accelerate|deepspeed|lightning|pytorch_lightning|megatron|wandb|PIL|cv2)/"
 )
 _STDLIB = frozenset(
@@ -298,6 +300,9 @@ def state_of(process: Process) -> State:
         state = kernel.state_of(main.call or Call())
         return (locks.lock_state(process, main, state) or state) if state.kind == "futex" else state
     state = state_of_thread(main)
+    if state.kind == "worker":
+        own = next((frame for frame in main.frames if is_own(frame)), None)
+        return replace(state, remark=f"in {own.function} at {format_location(own)}" if own else "")
     if state.kind == "collective" and not state.op and not own_place(main.frames):
         state = _name_collective(state, process)
     if state.kind in _ASLEEP and (by_lock := locks.lock_state(process, main, state)) is not None:
@@ -313,7 +318,19 @@ def state_of(process: Process) -> State:
             inner = state_of_thread(thread) if thread is not main else state
             if inner.kind in WAITING and inner.place:
                 return State(inner.kind, f"{inner.phrase} (thread {thread.name or thread.tid})", inner.op, inner.place)
+    if state.kind in ("idle", "running") and process.tool in PYTHON_TOOLS:
+        return replace(state, remark=_describe_own_thread(process, main))
     return state
+
+
+def _describe_own_thread(process: Process, main: Thread) -> str:
+    """Return where another thread stands in the program itself: without native frames, each may wait for the other."""
+    for thread in process.threads:
+        if thread is not main and thread.frames and is_own(thread.frames[0]):
+            name = thread.name or (f"{thread.tid}" if thread.tid is not None else "")
+            who = f"thread {name}" if name else "another thread"
+            return f"{who} is {format_state(state_of_thread(thread))}"
+    return ""
 
 
 _MAY_WAIT_FOR_THREADS = frozenset(("backward", "join", "queue", "lock", "futex", "exit"))
@@ -339,37 +356,6 @@ def _name_collective(state: State, process: Process) -> State:
             name = _SPLIT.get(name, name)
             return State(state.kind, f"in {name}", name, state.place, state.remark)
     return state
-
-
-def add_native_state(program: State, native: State) -> State:
-    """Combine what a dump of Python frames and one of native frames show: `in load_shard, waiting for the network`."""
-    if native.kind in WAITING or native.kind == "deadlock" or native.phrase in program.phrase:
-        return replace(native, place=program.place)
-    kind = native.kind if program.kind in ("idle", "running", "unknown", "backward") else program.kind
-    return replace(native, kind=kind, phrase=f"{program.phrase}, {native.phrase}", op=program.op, place=program.place)
-
-
-def combine_states(state: State, below: State | None) -> State:
-    """Combine what the program and the kernel show: `in a checkpoint write to /mnt/ckpt.pt`."""
-    if below is None:
-        return state
-    if below.op == "cycle":
-        return State(below.kind, below.phrase, below.op, state.place, below.remark)
-    if state.kind in WAITING or state.kind in HELPERS or below.kind not in kernel.SPECIFIC_KINDS:
-        return state
-    if state.kind == "checkpoint":
-        if state.phrase == "in a checkpoint write" and below.phrase.startswith("in write to "):
-            phrase = f"{state.phrase} to {below.phrase.removeprefix('in write to ')}"
-        else:
-            phrase = f"{state.phrase}, {below.phrase}"
-        return State("checkpoint", phrase, state.op, state.place, below.remark)
-    return State(
-        below.kind if state.kind in ("idle", "running", "unknown", *_WEAK) else state.kind,
-        f"{state.phrase}, {below.phrase}" if below.phrase not in state.phrase else state.phrase,
-        state.op,
-        state.place,
-        below.remark,
-    )
 
 
 def _fits(rule: Rule, function: re.Pattern[str], file: re.Pattern[str], frame: Frame) -> bool:
@@ -402,11 +388,13 @@ def state_of_thread(thread: Thread) -> State:
         frames = thread.frames if rule.kind in WAITING or rule.kind in HELPERS else outside
         matching = [frame for frame in frames if _fits(rule, function, file, frame)]
         if matching:
-            op = _op(thread.frames, rule, function, file) or matching[0].function
-            op = op.lstrip("_" if rule.native else "").removeprefix("libc_")
-            phrase = rule.phrase.format(op=op) + (
-                f" in {own.function}" if own and own.function != "<module>" and rule.kind in _WHERE else ""
-            )
+            op = matching[0].function if rule.own else _op(thread.frames, rule, function, file)
+            op = (op or matching[0].function).lstrip("_" if rule.native else "").removeprefix("libc_")
+            phrase = rule.phrase.format(op=op)
+            if own and rule.own and own is not matching[0]:
+                phrase = f"in {own.function}, called from {op}"
+            elif own and own.function != "<module>" and rule.kind in _WHERE:
+                phrase += f" in {own.function}"
             return _with_gil(
                 State(rule.kind, phrase, op if "{op}" in rule.phrase else "", place if rule.kind != "exit" else ""),
                 thread,
@@ -432,7 +420,7 @@ def _with_gil(state: State, thread: Thread) -> State:
     if not thread.gil:
         return state
     return State(
-        "holds-gil" if state.kind in ("running", "idle", "evaluation", "lock-call", *_WEAK) else state.kind,
+        "holds-gil" if state.kind in ("running", "idle", "evaluation", "lock-call", *WEAK) else state.kind,
         f"{state.phrase}, holding the GIL",
         state.op,
         state.place,
