@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
