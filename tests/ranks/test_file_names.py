@@ -16,6 +16,7 @@ CASES = {
     "slurm-123_4.out": Origin(),
     "nccl.node1.412": Origin(host="node1", pid=412),
     "nccl_rank_3.log": Origin(rank=3),
+    "nccl_trace_rank_12": Origin(rank=12),
     "1/rank.0/stdout": Origin(rank=0, stream="stdout"),
     "default_train-worker-0_0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0/pytorch/1.log": Origin(
         host="train-worker-0", attempt=1

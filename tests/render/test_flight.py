@@ -67,6 +67,37 @@ def test_the_answer_counts_the_groups_of_all_roots() -> None:
     assert answer.startswith("Ranks 1, 3 never joined all_reduce #5 of tp0 (1) and in 1 other group, and 2 ranks wait.")
 
 
+def test_two_halves_are_one_sentence() -> None:
+    """Where each rank made one of two calls, the first sentence says which, and blames nobody."""
+    calls = {rank: [Call()] * 3 + [Call(op="broadcast" if rank > 1 else "all_reduce")] for rank in range(4)}
+    answer = " ".join(as_text(shown(Job(calls))).partition("\n\n")[0].split())
+    assert answer.startswith("Ranks 0-1 called all_reduce ")
+    assert ", ranks 2-3 called broadcast " in answer
+    assert "as #4 of default_pg. Either side may be wrong." in answer
+
+
+def test_ranks_with_one_last_call_share_its_stack() -> None:
+    """Two absent ranks that stopped at one place are one call site, two that stopped elsewhere are two."""
+    alike = Job({rank: [Call()] * (3 if rank in (1, 4) else 6) for rank in range(6)})
+    assert "ranks 1, 4: last call: all_reduce" in as_text(shown(alike))
+    other = [Call(), Call(), Call(place=("eval.py", 7, "evaluate"))]
+    apart = Job({rank: other if rank == 4 else [Call()] * (3 if rank == 1 else 6) for rank in range(6)})
+    assert " rank 1: last call: all_reduce" in as_text(shown(apart))
+
+
+def test_the_rows_of_ranks_at_fault_come_first() -> None:
+    """Also behind more rows than are shown; a row that is too long says how many ranks it has."""
+    counts = {rank: 40 if rank < 60 else 10 + rank % 30 for rank in range(90)}
+    job = Job({rank: [Call(place=None)] * (3 if rank == 89 else count) for rank, count in counts.items()})
+    shown_view = shown(job)
+    blamed = {rank for fault in shown_view.analysis.faults for rank in fault.ranks}
+    text = as_text(shown_view)
+    rows = re.findall(r"^(?:[\d,]+ )?ranks? (\d+).{0,24}  +[=W.q?X ]+$", text, re.MULTILINE)
+    assert int(rows[0]) in blamed
+    scattered = Job({rank: [Call(place=None)] * (3 if rank % 2 else 6) for rank in range(40)})
+    assert re.search(r"^20 ranks 1, 3, 5.{0,9}… ", as_text(shown(scattered)), re.MULTILINE)
+
+
 def test_every_state_has_a_mark_a_colour_and_words() -> None:
     """Nothing is drawn that the key does not explain."""
     assert set(STATES) == set(MARKS) == set(COLORS) == set(STATE_MEANINGS)

@@ -218,9 +218,15 @@ def _wait_of_task(
     awaited = _resolve(context, members, task.group, task.awaited)
     if awaited is None and not task.group:
         sharing = reporters[_name_of_unknown_group(task.tag)]
-        if 2 * len(sharing) > len(context.all_ranks) and task.awaited in context.all_ranks:
+        if 2 * len(sharing) > len(context.all_ranks) and _completes_ranks(context, task.awaited):
             awaited = task.awaited
     return Wait(task.rank, awaited, task.fact) if awaited is not None else None
+
+
+def _completes_ranks(context: RuleContext, rank: int) -> bool:
+    """Whether a rank is one of the job: known, or the only one that the known ones lack between 0 and the last."""
+    known = context.all_ranks | {rank}
+    return rank in context.all_ranks or (context.world_size is None and len(known) == max(known) + 1)
 
 
 def _read_links(context: RuleContext, members: Members) -> list[Wait]:

@@ -8,6 +8,7 @@ inferences, weigh, choose. The last attempt that has a root cause decides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 
 from triage.base.lazy_dataclass import dataclass, replace
 from triage.catalog.match import Match, Matcher, MatchSession
@@ -30,7 +31,7 @@ from triage.diagnose.unknown import group_unknown
 from triage.evidence.inference import BLOCKED
 from triage.model import EndingDetail, Evidence, FlightDetail, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
-from triage.ranks.npu_processes import place_devices
+from triage.ranks.npu_processes import find_devices, place_devices
 from triage.records.activity import Activity
 
 
@@ -40,7 +41,8 @@ class ReasoningResult:
 
     `suspects` and `suspicion` are what the ranks together suggest. `left_out` has the facts that did not end the job,
     and why. `fired_rules` names the rules that changed something, `absent` the ranks without a line in any file,
-    `timeouts` the signatures with a pattern that needed too much time.
+    `timeouts` the signatures with a pattern that needed too much time. `npu_devices` has the server and the device of
+    each rank whose NPU is known.
     """
 
     facts: tuple[Evidence, ...]
@@ -54,6 +56,7 @@ class ReasoningResult:
     fired_rules: frozenset[str] = frozenset()
     absent: tuple[int, ...] = ()
     timeouts: tuple[str, ...] = ()
+    npu_devices: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,13 @@ def diagnose(
     superseded = _solve_superseded(shared, left_out) if outcome.finish_offsets else []
     result = _combine(solved, superseded, outcome)
     fired_rules = attributing_rules | result.fired_rules
-    return replace(result, left_out=left_out, fired_rules=fired_rules, absent=job.missing_ranks())
+    return replace(
+        result,
+        left_out=left_out,
+        fired_rules=fired_rules,
+        absent=job.missing_ranks(),
+        npu_devices=find_devices(job.npus, job.complete),
+    )
 
 
 def _with_their_endings(

@@ -36,6 +36,7 @@ from triage.model import (
 )
 from triage.ranks import conflicts
 from triage.ranks.identity import JobMap
+from triage.ranks.npu_processes import describe_npu_devices
 from triage.records.activity import find_silent_ranks
 
 NEAR_BYTES = 1000  # between a failure and last lines that tell more of it
@@ -185,6 +186,7 @@ def _reasons(candidate: Candidate, result: ReasoningResult) -> Iterator[str]:
             for other in effects
         )
     yield from sorted({fact.text for fact in candidate.facts if fact.kind == "inference"})
+    yield from _name_devices(candidate, result)
     yield from _places(candidate)
     yield from describe_rank_bases(candidate.facts)
     if any(isinstance(fact.detail, ExceptionDetail) and fact.detail.interleaved for fact in candidate.facts):
@@ -197,6 +199,12 @@ def _consequence_of(candidate: Candidate) -> str:
     reason = candidate.edge_reasons[causes[0]] if len(causes) == 1 else ""
     more = [f"{len(causes) - _MOST_CAUSES} more"] if len(causes) > _MOST_CAUSES else []
     return f"Consequence of {join_names([*causes[:_MOST_CAUSES], *more])}" + (f": {reason}" if reason else "")
+
+
+def _name_devices(candidate: Candidate, result: ReasoningResult) -> list[str]:
+    """Return the NPUs of the ranks, unless another reason names the device."""
+    named = any("device " in reason for reason in candidate.why)
+    return [] if named else [*describe_npu_devices(candidate.ranks, result.npu_devices, result.facts)]
 
 
 def _places(candidate: Candidate) -> list[str]:

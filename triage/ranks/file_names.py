@@ -97,7 +97,8 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         "NCCL_DEBUG_FILE with %h and %p",
         "NCCL 2.3",
         ("nccl.node1.412", "nccl_debug_node1_412.log"),
-        r"(?:^|/)[^/]*?nccl[a-z]*(?:[._-](?:debug|log|info|trace|warn))*[._-](?!rank|pid|local|gpu|job)"
+        r"(?:^|/)[^/]*?nccl[a-z]*(?:[._-](?:debug|log|info|trace|warn))*[._-]"
+        r"(?!(?:(?:debug|log|info|trace|warn)[._-])*(?:rank|pid|local|gpu|job))"
         r"(?P<host>[A-Za-z][\w-]*?)[._-](?P<pid>\d{2,8})(?:\.[a-z]{2,4})?$",
     ),
     _file_naming(

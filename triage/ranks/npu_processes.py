@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.model.evidence import Origin
+from triage.model.evidence import Evidence, Origin
 from triage.ranks.communicators import CommunicatorMember
 
 # What stands between a host's folder and the plogs of its processes.
 _LOG_FOLDERS = lazy_re(r"(?:^|/)(?:(?:log|run|debug|plog|security)/|device-\d{1,4}/)")
+# The entry of a communicator and the call of a failed task state the device of their writer, without its server.
+_OWN_DEVICE = lazy_re(
+    r"Entry-HcclCommInit\w{0,60}:[^\n]{0,600}?\bdeviceLogicId\[(\d{1,4})\]"
+    r"|\bopData information is [^\n]{0,100}?\bdeviceId\[(\d{1,4})\]"
+)
+_DEVICE_HINTS = ("Entry-HcclCommInit", "opData information is ")
+_MOST_DEVICES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +88,36 @@ def place_devices(
             if rank is not None:
                 ranks[(one.address, one.device)].add(rank)
     return dict(ranks)
+
+
+def find_devices(
+    processes: Iterable[NpuProcess], complete: Callable[[str, Origin], Origin]
+) -> dict[int, tuple[str, int]]:
+    """Return the server and the device of each rank whose lines name one device."""
+    places: dict[int, set[tuple[str, int]]] = defaultdict(set)
+    for place, ranks in place_devices(processes, complete).items():
+        for rank in ranks:
+            places[rank].add(place)
+    return {rank: min(known) for rank, known in sorted(places.items()) if len(known) == 1}
+
+
+def describe_npu_devices(
+    ranks: Collection[int], placed: Mapping[int, tuple[str, int]], facts: Sequence[Evidence]
+) -> Iterator[str]:
+    """Yield a sentence for each of at most three ranks: its device, and its server if `placed` has it."""
+    if len(ranks) > _MOST_DEVICES:
+        return
+    for rank in sorted(ranks):
+        if rank in placed:
+            server, device = placed[rank]
+            yield f"Rank {rank} uses device {device} of {server}"
+            continue
+        devices = {device for fact in facts if fact.origin.rank == rank for device in _read_devices(fact.text)}
+        if len(devices) == 1:
+            yield f"Rank {rank} uses device {devices.pop()} of its host"
+
+
+def _read_devices(text: str) -> Iterator[str]:
+    if any(hint in text for hint in _DEVICE_HINTS):
+        for match in _OWN_DEVICE.finditer(text):
+            yield match[1] or match[2]

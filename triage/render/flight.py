@@ -47,6 +47,7 @@ _VERDICTS: dict[Rule, tuple[str, str]] = {
     "p2p-mismatch": ("has no partner for", "have no partners for"),
 }
 """What the ranks of a root did, of one rank and of several."""
+_DIFFERENT_CALLS: tuple[Rule, ...] = ("divergent-call", "shape-mismatch", "dtype-mismatch")
 
 
 def as_json(view: View) -> str:
@@ -144,15 +145,30 @@ def answer(view: View) -> str:
     if not roots:
         return _answer_without_root(view)
     first, others = roots[0], len(roots) - 1
+    if not others and (sides := _list_sides(first)):
+        return f"{', '.join(sides)} as #{first.seq} of {first.group}. {_capitalise(first.uncertainty)}."
     ranks = {rank for fault in roots for rank in fault.ranks} if _is_same(roots) else set(first.ranks)
-    names = format_ranks(ranks)
-    subject = names[:1].upper() + names[1:]
+    subject = _capitalise(format_ranks(ranks))
     waiting = {rank for fault in view.analysis.faults for rank in fault.waiting} - ranks
     place = f" {first.op} #{first.seq} of {first.group}{_format_more_groups(roots)}"
     waits = f", and {phrases.format_count(len(waiting), 'rank')} {'waits' if len(waiting) == 1 else 'wait'}"
     doubt = "" if first.is_certain else "Probably: "
     more = f" {phrases.format_count(others, 'more root')} below." if others and not _is_same(roots) else ""
     return f"{doubt}{subject} {_VERDICTS[first.rule][len(ranks) > 1]}{place}{waits if waiting else ''}.{more}"
+
+
+def _capitalise(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _list_sides(fault: Fault) -> list[str]:
+    """Return who called what, if each rank made one of a few calls and either may be wrong."""
+    sides = fault.call_sites
+    ranks = {rank for side in sides for rank in side.ranks}
+    if fault.is_certain or fault.rule not in _DIFFERENT_CALLS or len(sides) < 2 or ranks != set(fault.ranks):
+        return []
+    first, *others = (f"{format_ranks(side.ranks)} called {side.call}" for side in sides)
+    return [_capitalise(first), *others]
 
 
 def _answer_without_root(view: View) -> str:
@@ -165,11 +181,10 @@ def _answer_without_root(view: View) -> str:
     if not waiting:
         return "No rank waits in a collective, and all calls agree. The dumps do not show what ended the job."
     ranks = set().union(*waiting.values())
-    names = format_ranks(ranks)
     others = phrases.format_count(len(waiting) - 1, "other group")
     places = next(iter(waiting)) + (f" and {others}" if len(waiting) > 1 else "")
     verb = "waits" if len(ranks) == 1 else "wait"
-    return f"{names[:1].upper()}{names[1:]} {verb} in calls of {places}. The dumps do not show for whom."
+    return f"{_capitalise(format_ranks(ranks))} {verb} in calls of {places}. The dumps do not show for whom."
 
 
 def _format_more_groups(roots: Sequence[Fault]) -> str:
@@ -256,13 +271,19 @@ def _table(lane: Lane, view: View, columns: int, paint: Paint) -> list[str]:
     lines.append(
         " " * 26 + " " * max(0, at - start) + "v" + sanitize_line(f" #{lane.seqs[at]} {op}")
     ) if fault else None
-    rows = sorted(lane.rows, key=lambda row: (_is_uneventful(row), row.ranks))
+    blamed = {rank for fault in view.analysis.faults if fault.group == lane.group for rank in fault.ranks}
+    rows = sorted(lane.rows, key=lambda row: (blamed.isdisjoint(row.ranks), _is_uneventful(row), row.ranks))
     for row in rows[:MOST_ROWS]:
-        name = clip(format_ranks(row.ranks), 24)
-        lines.append(f"{name:<26}" + _line(row, start, end))
+        lines.append(f"{_name_row(row):<26}" + _line(row, start, end))
     if len(rows) > MOST_ROWS:
         lines.append(f"… and {phrases.format_count(len(rows) - MOST_ROWS, 'more row')}")
     return lines
+
+
+def _name_row(row: Row) -> str:
+    """Return the ranks of a row in at most 24 characters; of those that do not fit, their number first."""
+    name = format_ranks(row.ranks)
+    return name if len(name) <= 24 else clip(f"{len(row.ranks):,} {name}", 24)
 
 
 def _is_uneventful(row: Row) -> bool:

@@ -239,3 +239,22 @@ def test_the_same_wait_of_all_names_nobody() -> None:
         (None, "Ranks 0-3 timed out in AllReduce #21 of group g; no line says which rank did not come")
     ]
     assert same_call(context(facts, size=5)) == []
+
+
+def unnamed(ranks: Iterable[int], size: int | None = None) -> RuleContext:
+    """Return a job in which messages of these ranks wait for member 2 of a communicator that nothing describes."""
+    ranks = frozenset(ranks)
+    facts = [
+        fact("EI0002: not received from remote rank [2]. tag[AllReduce_group_name_0]", rank, source=f"plog-{rank}.log")
+        for rank in sorted(ranks)
+    ]
+    return RuleContext(tuple(facts), {}, ranks, size, frozenset())
+
+
+def test_a_rank_without_files_is_awaited_where_it_alone_is_missing() -> None:
+    """Without a known size, member 2 is rank 2 if the ranks are 0 to the last one with it, not if others lack too."""
+    assert {wait.awaited for wait in read_npu_reports(unnamed((0, 1, 3))).waits} == {2}
+    assert {wait.awaited for wait in read_npu_reports(unnamed((0, 1))).waits} == {2}
+    assert read_npu_reports(unnamed((0, 1, 4))).waits == ()
+    assert read_npu_reports(unnamed((8, 9, 11))).waits == ()
+    assert read_npu_reports(unnamed((0, 1), size=2)).waits == ()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from triage.artifacts.flight.model import (
     CallSite,
+    Frame,
     Recording,
     call_site_of,
     format_location,
@@ -34,12 +35,18 @@ def list_call_sites(recording: Recording, stall: Stall) -> list[CallSite]:
             calls.setdefault(key, []).append(rank)
     ordered = sorted(calls.values(), key=lambda ranks: (not set(ranks) & stall.odd, len(ranks), ranks[0]))
     sites = [call_site_of(recording, stall.cell(ranks[0]), ranks) for ranks in ordered[:_MAX_CALL_SITES]]
-    for rank in sorted(stall.absent)[:_MAX_CALL_SITES]:
+    return sites + _list_last_calls(recording, stall)[:_MAX_CALL_SITES]
+
+
+def _list_last_calls(recording: Recording, stall: Stall) -> list[CallSite]:
+    """The different last calls of the absent ranks, in the order of their first ranks."""
+    ranks_of: dict[tuple[str, tuple[Frame, ...]], list[int]] = {}
+    for rank in sorted(stall.absent):
         last = _last_row(recording, rank)
         if last is not None:
-            site = call_site_of(recording, last, (rank,))
-            sites.append(CallSite(site.ranks, f"last call: {site.call}", site.stack))
-    return sites
+            site = call_site_of(recording, last, ())
+            ranks_of.setdefault((site.call, site.stack), []).append(rank)
+    return [CallSite(tuple(ranks), f"last call: {call}", stack) for (call, stack), ranks in ranks_of.items()]
 
 
 def _last_row(recording: Recording, rank: int) -> int | None:
