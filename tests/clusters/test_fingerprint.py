@@ -389,3 +389,72 @@ def test_names_and_values_in_brackets_are_no_words() -> None:
     """`(device 3, queue 7)` adds nothing to a sentence; a clause in brackets does."""
     assert headline_words("ring stalled (device <n>, queue <n>)") == headline_words("ring stalled")
     assert headline_words("ring stalled (the queue was reset)") > headline_words("ring stalled")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("ERROR STORE-E0417 packer[7]: no volume is mounted", "FATAL STORE-E0417: kein Datenträger", True),
+        (
+            "ERROR STORE-E0417 packer[7]: no volume is mounted",
+            "ERROR STORE-E0418 packer[7]: no volume is mounted",
+            False,
+        ),
+        ("reader failed\nFlexNet Licensing error:-5,357", "NoLicence: gone. FlexNet Licensing error:-5,21", True),
+        ("MapFull: mdb_put: MDB_MAP_FULL: map is full", "Check failed: rc == 0 (-1 vs. 0) MDB_MAP_FULL: Full", True),
+        ("MapFull: mdb_put: MDB_MAP_FULL: map is full", "MapFull: mdb_put: MDB_DBS_FULL: map is full", False),
+    ],
+)
+def test_a_code_of_the_program_decides_alone(one: str, other: str, *, is_same: bool) -> None:
+    """Where a message has a number or a name of its own, neither its sentence nor its language counts."""
+    assert (fingerprint(fact(one)).key == fingerprint(fact(other)).key) is is_same
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "Epoch 0:  68%|####  | 340/500 [08:33<03:44, 2.92it/s]",
+        "{'loss': 2.4, 'epoch': 0.25}",
+        "/opt/venv/a.py:55: UserWarning: pass it explicitly",
+        "warnings.warn(",
+        "wandb: Tracking run",
+        "INFO trainer: step 7 loss 2.1",
+        "Source file: src/a.cpp (line 7)",
+        "Program:     solver, version 3",
+    ],
+)
+def test_other_lines_of_the_console_are_not_the_sentence(between: str) -> None:
+    """The sentence of a line that ends with a colon stands behind what others printed between them."""
+    text = f"Fatal error:\n{between}\nparticles left the cell of their group"
+    ending = dataclasses.replace(fact(text), kind="ending")
+    assert extract_headline(ending, load_rules()).text == "Fatal error: particles left the cell of their group"
+
+
+def test_the_version_of_a_program_is_not_the_sentence() -> None:
+    """A version in brackets behind the colon leaves the line open."""
+    ending = dataclasses.replace(fact("--> FATAL ERROR: (solver-2212)\nentry dt is absent"), kind="ending")
+    assert extract_headline(ending, load_rules()).text == "--> FATAL ERROR: entry dt is absent"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "System.NullReferenceException: Object reference not set\n   at Shop.Stock.Count() in /s.cs:line 7",
+            "Unhandled exception. System.NullReferenceException: Object reference not set\n"
+            "   at System.Linq.Enumerable.First()\n   at Shop.Stock.Count() in /s.cs:line 9",
+        ),
+        (
+            "At line 7 of file src/halo.f90\nFortran runtime error: End of file",
+            "forrtl: severe (24): end-of-file during read, unit 7, file /a\nImage  PC  Routine  Line  Source\n"
+            "flow   0000000000401  pack_halo_   7  halo.f90",
+        ),
+        (
+            "[n7:2] *** MPI_ERR_TYPE: invalid datatype\n[n7:2] *** An error occurred in MPI_Bcast",
+            "Fatal error in PMPI_Bcast: Invalid datatype, error stack:\nPMPI_Bcast(1600): failed",
+        ),
+    ],
+)
+def test_one_cause_in_two_runtimes_is_one(one: str, other: str) -> None:
+    """Compilers, releases and implementations of a standard word a cause in their own way, and print its place."""
+    assert fingerprint(fact(one)).key == fingerprint(fact(other)).key

@@ -238,3 +238,31 @@ def test_lines_of_one_part_of_a_program_may_be_worded_anew() -> None:
     first = line("[agent/drain] rank=0 ERROR: alpha beta gamma delta lima")
     assert ways(first, line("[agent-ng/drain] rank=3 ERROR: delta wants alpha, gamma beta"))[1] == "reworded"
     assert ways(first, line("[agent/boot] rank=3 ERROR: delta wants alpha, gamma beta"))[1] == "new"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        (
+            "store: lease: archived volume of shard seven is attached to the spare node",
+            "pump: archived volume of shard seven is attached to the spare node",
+            "reworded",
+        ),
+        ("store: lease: volume of shard is gone today", "pump: volume of shard is gone today", "new"),
+    ],
+)
+def test_a_long_reason_behind_other_callers_is_the_same(first: str, second: str, how: str) -> None:
+    """Two headlines with one reason of six telling words at the end are one, whatever stands before it."""
+    assert ways(printed(f"panic: {first}"), printed(f"panic: {second}"))[1] == how
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        ("branch on the value of a tensor", "cannot branch on a tensor's value", "reworded"),
+        ("branch on a value must be given a tensor", "cannot branch on a given tensor value", "new"),
+    ],
+)
+def test_a_refusal_may_name_only_what_is_refused(first: str, second: str, how: str) -> None:
+    """`cannot` in front of the same words changes nothing, unless the other sentence says what should be."""
+    assert ways(raised(f"plan.Refused: {first}"), raised(f"plan.Refused: {second}"))[1] == how

@@ -387,3 +387,18 @@ def test_the_stack_of_paddle_is_no_second_traceback() -> None:
     assert (fact.fields["type"], fact.fields["line"]) == ("OSError", "4")
     assert fact.text.endswith("\nExternalError: CUDA error(700).")
     assert len(exceptions(f"{head}OSError: x\n\n{CHAINS[1]}\n\n{head}ValueError: y\n")) == 2
+
+
+@pytest.mark.parametrize(("file", "place"), [("pyarrow/error.pxi", "/job/write.py"), ("/job/ops.pyx", "/job/ops.pyx")])
+def test_compiled_modules_of_libraries_are_not_the_user_s_code(file: str, place: str) -> None:
+    """Cython names the files of a wheel without a directory of the machine."""
+    (fact,) = exceptions(
+        f"""\
+Traceback (most recent call last):
+  File "/job/write.py", line 30, in main
+    writer.write(batch)
+  File "{file}", line 91, in check_status
+store.Invalid: schema differs
+"""
+    )
+    assert fact.fields["file"] == place

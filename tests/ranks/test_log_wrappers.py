@@ -392,3 +392,14 @@ def test_a_piece_is_joined_behind_a_long_line_of_the_other_stream() -> None:
     at = data.index(pieces[2])
     joined = join_pieces("cri", pieces[2], at, len(data), lambda start, size: data[start : start + size])
     assert joined == (pieces[0] + b"end", 0, len(data) - 1)
+
+
+@pytest.mark.parametrize(
+    ("detail", "texts"),
+    [("loss moved by 0.7 in 14 steps", ["stopped", "loss moved by 0.7 in 14 steps"]), ("FailedMount", ["stopped"])],
+)
+def test_a_detail_of_a_record_is_shown_where_it_is_a_sentence(detail: str, texts: list[str]) -> None:
+    """Details and reasons are texts of some programs, and codes of others."""
+    messages = unwrap_json(parse_prefix(json.dumps({"msg": "stopped", "detail": detail})), 2026)
+    assert messages is not None
+    assert [text for text, _ in messages] == texts

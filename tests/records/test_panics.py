@@ -80,3 +80,13 @@ def test_the_stamps_of_a_collector_end_no_panic() -> None:
 def test_at_most_60_lines_are_collected(frames: int, count: int) -> None:
     """The stacks of further goroutines say nothing of the panic."""
     assert len(collect_texts(GO[0], GO[2], *GO[3:5] * frames)) == count
+
+
+def test_the_values_of_an_assertion_belong_to_the_panic() -> None:
+    """Rust up to 1.72 prints them between the condition and the message."""
+    lines = (
+        "thread 'main' panicked at 'assertion failed: `(left == right)`",
+        "  left: `3`,",
+        " right: `4`: differ', a.rs:7:2",
+    )
+    assert collect_texts(*lines, "step 8 loss 2.1") == list(lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from triage.base.lazy_re import lazy_re
-from triage.clusters.headline import JVM, extract_headline
-from triage.clusters.place import find_place, printed_by, raised_at
+from triage.clusters.headline import MANAGED, extract_headline
+from triage.clusters.place import Place, find_place, printed_by, raised_at
 from triage.clusters.rules import Rules, load_rules
 from triage.clusters.sentence import REMARK
 from triage.model import Evidence, Fingerprint
@@ -35,8 +35,8 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     Its guard is the component, the error codes, and the place of an exception of the language itself.
     """
     by = by or load_rules()
-    # The frames of a JVM are among the codes, however it was printed.
-    if (point := fact.fields.get("crash_point")) and fact.component != JVM:
+    # The frames of a JVM and of .NET are among the codes, however they were printed.
+    if (point := fact.fields.get("crash_point")) and fact.component not in MANAGED:
         return _crash(point, fact, by)
     line = extract_headline(fact, by)
     title = mask_variables(line.text, by)[:_TITLE]
@@ -46,9 +46,13 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     if _is_own_sentence(fact, title, terms, by):
         stack_places = tuple(code.partition("=")[2] for code in codes if _is_place(code, by))
         codes = tuple(code for code in codes if not _is_place(code, by))
-    place = find_place(fact, line, codes, len(message_words(title, terms)), by)
+    deciding = tuple(code for code in codes if code.partition("=")[0] in by.deciding_codes)
+    codes = deciding or codes
+    place = Place() if deciding else find_place(fact, line, codes, len(message_words(title, terms)), by)
     exits = _exit_code(fact) if not terms else ()
-    guard = "|".join((line.component, *codes, *exits, place.text if place.kind == "place" else ""))
+    guard = "|".join(
+        ("any" if deciding else line.component, *codes, *exits, place.text if place.kind == "place" else "")
+    )
     anchored = len(terms) > 1 or bool(terms and (codes or place.text))
     trail = [
         *line.trail,
@@ -64,7 +68,7 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
     if place.kind == "raiser":
         title = f"{title} @{place.text}"
         shown = title
-    headline = place.text if place.kind == "statement" else title.lower()
+    headline = "" if deciding else place.text if place.kind == "statement" else title.lower()
     return Fingerprint(by.version, _digest(by.version, guard, headline), guard, shown, tuple(trail), anchored)
 
 

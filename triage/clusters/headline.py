@@ -17,12 +17,21 @@ _MOST_LINES = 3
 _ANSI = lazy_re(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f]")
 # A first line that only introduces the next ones: `ValidationError: 2 errors:` or `Exception:`.
 _OPEN = lazy_re(r"(?:[:;]|^[\w.]+|errors? for [\w. ]+)$")
+# The version of the program may stand behind the colon: `--> FOAM FATAL ERROR: (openfoam-2212)`.
+_VERSION = lazy_re(r"(?<=:) ?\([a-z][\w.]*-v?\d[\w.]*\)$")
+# Other lines of the console between a line and the next of the same failure: progress, metrics, warnings, loggers; and
+# fields of a block, as `Program:     solver`.
+_BESIDE = lazy_re(
+    r"[^|\n]{0,80}\d%\||\{'\w+': -?\d|warnings\.warn\(|\S+:\d+: \w*Warning: |wandb: "
+    r"|(?:\[[^\]\n]{1,80}\] )?(?:step|batch|epoch) \d+\b|(?:INFO|DEBUG|TRACE)\b|\S+ FAILED$"
+    r"|[A-Z][\w ]{1,30}: {2,}\S|Source file: "
+)
 _OPEN_BRACKET = lazy_re(r"<(?=\w)")
 # What a program raises or prints last: the same failure, whoever parsed it.
 _OF_PROGRAMS = frozenset(("exception", "terminate", "ending"))
 _ANY = "any"
-JVM = "jvm"
-"""Component of the stacks of Java and Scala."""
+MANAGED = frozenset(("dotnet", "jvm"))
+"""Components of stacks whose exceptions have a sentence: of Java, Scala and .NET."""
 _TYPE = lazy_re(r"^(?:[A-Za-z_]\w*\.)+(?=_?[A-Z]\w*\b)")
 
 
@@ -46,7 +55,7 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
         if statement != line:
             text = f"{statement}{end}{rest}"
             trail.append("read the sentence of a log line")
-    component = _ANY if fact.kind in _OF_PROGRAMS or fact.component == JVM else fact.component
+    component = _ANY if fact.kind in _OF_PROGRAMS or fact.component in MANAGED else fact.component
     is_unwrapped = False
     for _ in range(_MOST_UNWRAPS):
         for rule in rules.unwraps:
@@ -89,10 +98,12 @@ def _first_line(text: str, rules: Rules, trail: list[str], *, is_ending: bool) -
             if is_ending:
                 break
             continue
+        if lines and _BESIDE.match(line):
+            continue
         indent = len(raw) - len(raw.lstrip())
         if lines and not (_introduces(lines) or (len(lines) > 1 and indent > depth)):
             break
-        lines.append(line)
+        lines.append(_VERSION.sub("", line))
         depth = indent
         if len(lines) == _MOST_LINES:
             break

@@ -33,7 +33,9 @@ _LEAST_SHARED, _LEAST_WITHOUT_CLASS = 2, 3
 _SAME_FUNCTION, _PLACE_OF_ONE, _SAME_FILE = 0.5, 0.6, 0.75
 _SAME_IN_OTHER_FORM = 0.6
 _SAME_ORDER = 0.7
-_LEAST_QUOTED = 3
+_LEAST_QUOTED, _LEAST_IN_REASON = 3, 6
+_COLON = lazy_re(r": ")
+_PLACE_BEHIND = lazy_re(r" @\S+$")
 _SAME_BEGINNING, _SHARE_OF_BEGINNING = 4, 0.6
 # Behind a condition stands its message, if no operator does.
 _CONDITION_GOES_ON = lazy_re(r"\s(?:[&|+*/%<>=!?-]|and |or )")
@@ -61,9 +63,21 @@ def are_contrary(new: KnownKey, known: KnownKey) -> bool:
 
 def _is_quoted(one: str, other: str) -> bool:
     """Whether a headline ends with the whole other one, behind what failed outside and a colon."""
-    short, long = sorted((one.lower(), other.lower()), key=len)
+    here, there = map(_PLACE_BEHIND.search, (one, other))
+    if here and there and here[0] != there[0]:
+        return False
+    short, long = sorted((_PLACE_BEHIND.sub("", text.lower()) for text in (one, other)), key=len)
     inner = CLASS_NAME.sub("", short, 1)
-    return len(read_sentence(inner).stems) >= _LEAST_QUOTED and long.endswith(f": {inner}")
+    if len(read_sentence(inner).stems) >= _LEAST_QUOTED and long.endswith(f": {inner}"):
+        return True
+    reason = _common_reason(short, long)
+    return len(set(read_sentence(reason).stems) - framing_stems()) >= _LEAST_IN_REASON
+
+
+def _common_reason(one: str, other: str) -> str:
+    """Return the longest text behind a colon with which both headlines end."""
+    starts = (match.end() for match in _COLON.finditer(one))
+    return next((one[start:] for start in starts if other.endswith(f": {one[start:]}")), "")
 
 
 def _is_condition_of(new: KnownKey, known: KnownKey) -> bool:
@@ -181,7 +195,9 @@ def _deny_other_things(one: Sentence, other: Sentence) -> bool:
     ):
         return True
     return any(
-        not b.is_negative and not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
+        not b.is_negative
+        and (b.is_norm or set(a.stems) != set(b.stems))
+        and not (a.refused - b.refused - b.denied - b.aims - comparing_stems()).isdisjoint(b.stems)
         for a, b in ((one, other), (other, one))
     )
 

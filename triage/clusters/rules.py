@@ -51,6 +51,7 @@ class Rules:
     machine_errnos: frozenset[str]
     language_sentences: re.Pattern[str]
     place_codes: frozenset[str]
+    deciding_codes: frozenset[str]
     sentences: frozenset[str]
     idle: frozenset[str]
     empty: frozenset[str]
@@ -114,6 +115,7 @@ def read_rules(path: Path) -> Rules:
         placed_sentences=re.compile("|".join(location.get("placed_sentences", ())) or r"(?!)"),
         language_sentences=re.compile("|".join(location.get("language_sentences", ())) or r"(?!)"),
         place_codes=frozenset(location.get("place_codes", ())),
+        deciding_codes=frozenset(location.get("deciding_codes", ())),
         machine_errnos=frozenset(map(str, location.get("machine_errnos", ()))),
         sentences=frozenset(location.get("sentences", ())),
         idle=frozenset(data.get("words", {}).get("idle", ())),

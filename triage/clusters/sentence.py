@@ -19,7 +19,7 @@ REMARK = lazy_re(
 _MASK = lazy_re(r"<[a-z]+>")
 _VALUE = lazy_re(r"\S*<(?!place>)[a-z]+>\S*")
 _DENYING = lazy_re(r"(?:non-|read-)?[^\W\d_]+")
-_NOT_A_VALUE = lazy_re(r"\b(?:not|no) (?=<[a-z]+>)")
+_NOT_A_VALUE = lazy_re(r"\b(?:not|no) (?:(?:to|at|of|from) )?(?=<[a-z]+>)")
 _NONE_LEFT = lazy_re(r"\bno (?:more )?(\w+(?: \w+)?) (?:is |are )?(?:left|remain(?:s|ing)?|available|free)\b")
 _LETTERS = lazy_re(r"[^\W\d_]+")
 # `flag 'router'` and `table corpus_v2`: what kind of thing the name behind it is.

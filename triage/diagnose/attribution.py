@@ -13,6 +13,7 @@ from triage.diagnose.endings import is_among
 from triage.diagnose.evicted_pods import on_evicted_pod
 from triage.diagnose.launcher_reports import is_launcher_report
 from triage.diagnose.memory_kills import by_memory_kill
+from triage.diagnose.pdsh_ends import without_program_ends
 from triage.diagnose.srun_ends import killed_with_step, tasks_of_srun
 from triage.diagnose.stated_places import by_stated_rank, by_stated_tag, own_text, with_origin
 from triage.evidence.exception_chains import WRAPPER_TYPES
@@ -126,7 +127,7 @@ def stopped_by_launcher(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     """A process that the launcher stopped, by another of its lines, did not fail by itself, and neither did tasks that
     died by a signal after srun had ended the step.
     """
-    return killed_with_step(_stopped_by_agent(facts))
+    return killed_with_step(_stopped_by_agent(without_program_ends(facts)))
 
 
 def _stopped_by_agent(facts: list[Evidence]) -> list[Evidence]:

@@ -42,10 +42,12 @@ _ERRORS = (
     *("exc_info", "exception", "exc_text", "stack_trace", "stacktrace", "traceback", "stack", "error", "err", "@x"),
     *("full_message", "exception.stacktrace", "error.stack_trace", "error_message", "exception.message", "cause"),
 )
+# What a program says of its message, where it is a sentence: others hold codes and objects in fields of these names.
+_DETAILS = ("reason", "detail", "details")
 _TIMES = ("time", "timestamp", "ts", "asctime", "@timestamp", "eventTime", "__REALTIME_TIMESTAMP")
 _KEYS: dict[str, str] = {
     **dict.fromkeys(_MESSAGES, "message"),
-    **dict.fromkeys(_ERRORS, "error"),
+    **dict.fromkeys((*_ERRORS, *_DETAILS), "error"),
     **dict.fromkeys(_TIMES, "time"),
     **dict.fromkeys(("rank", "global_rank", "RANK", "_rank", "Rank"), "rank"),
     **dict.fromkeys(("local_rank", "LOCAL_RANK"), "local_rank"),
@@ -228,7 +230,8 @@ def unwrap_json(outer: ParsedLine, year: int, depth: int = _MOST_NESTED) -> list
     if not outer.text.lstrip().startswith("{"):
         return None
     fields = _json_fields(outer.text)
-    messages = fields.get("message", [])[:1] + _without_repeats([*fields.get("error", []), *read_errors(outer.text)])
+    errors = [error for error in fields.get("error", []) if error[0] not in _DETAILS or " " in error[1].strip()]
+    messages = fields.get("message", [])[:1] + _without_repeats([*errors, *read_errors(outer.text)])
     if not messages:
         return None
     first = messages[0][0]

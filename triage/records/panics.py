@@ -21,7 +21,7 @@ _RUST = lazy_re(r"thread 'main' (?:\(\d+\) )?panicked at ")
 _OF_GO = lazy_re(
     r"$|\t?panic: |\[signal |goroutine \d+ |runtime stack:|created by |exit status \d|\S+\(.*\)$|\s+\S+\.(?:go|s):\d+"
 )
-_OF_RUST = lazy_re(r"note: |\s*$")
+_OF_RUST = lazy_re(r"note: |\s*$| {1,2}(?:left|right): ")
 _MOST_LINES = 60
 
 

@@ -58,8 +58,11 @@ NATIVE_SECTION = lazy_re(r"C\+\+ (?:Traceback|Call Stacks) \(")
 _SUMMARY = "Error Message Summary:"
 _SECTION = lazy_re(rf"-{{10,}}$|{NATIVE_SECTION.pattern}|Python Call Stacks \(|{_SUMMARY}$")
 _NATIVE_FRAME = lazy_re(r"\d{1,3} {1,3}\S")
-# Files that are no part of the job's own code.
-LIBRARY = lazy_re(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/")
+# Files that are no part of the job's own code. Compiled modules of libraries name theirs without a directory of the
+# machine: `pyarrow/error.pxi`.
+LIBRARY = lazy_re(
+    r"^[^/][^\n]*\.p(?:yx|xi|xd)$|site-packages|dist-packages|/lib/python\d|<frozen|<string>|/opt/conda/lib|\btorch/distributed/"
+)
 _OUTERMOST = lazy_re(r'\s*File "(?P<file>[^"]+)", line \d+, in (?P<function>.+)')
 
 

@@ -59,6 +59,8 @@ from triage.evidence.endings.logger_levels import read_level
         ('{"level_value":40000,"level":"ERR"}', "error"),
         ('{"@l":"Fatal","@mt":"x"}', "fatal"),
         ('{"level":"info","errors":0}', "low"),
+        ('{"sev":"FATAL","msg":"x"}', "fatal"),
+        ('{"sev":"info","msg":"x"}', "low"),
     ],
 )
 def test_levels(line: str, level: str) -> None:

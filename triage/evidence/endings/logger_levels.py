@@ -44,11 +44,11 @@ _LOW = lazy_re(
     r"|(?:^|[\s\[(])[IWD](?:\d{4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ][\w./-]+\.(?:cc|cpp|cu|h|py):\d+\])"
 )
 _JSON_LOW = lazy_re(
-    r'"(?:level|levelname|lvl|severity|severityText|SeverityText|log\.level|@l|status|loglevel)"\s*:\s*"(?i:debug|info|'
+    r'"(?:level|levelname|lvl|severity|sev|severityText|SeverityText|log\.level|@l|status|loglevel)"\s*:\s*"(?i:debug|info|'
     r'warn(?:ing)?|trace|notice|information|verbose)"'
 )
 _JSON_LEVEL = lazy_re(
-    r'"(?:level|levelname|lvl|severity|severityText|SeverityText|log\.level|@l|status|loglevel|priority)"\s*:\s*'
+    r'"(?:level|levelname|lvl|severity|sev|severityText|SeverityText|log\.level|@l|status|loglevel|priority)"\s*:\s*'
     rf'(?:\{{[^{{}}]{{0,80}}"name"\s*:\s*)?"(?i:(?P<fatal>{_FATAL_NAMES}|ERROR\+\d)|(?P<error>{_ERROR_NAMES}))"'
 )
 # CRI writes whether a line is full (F) before it: no level.
