@@ -11,11 +11,11 @@ from tests.store.conftest import Place
 from tests.store.factories import NOW, known_diagnosis, make_fact, unknown_diagnosis
 from triage.base.errors import NotFoundError, StoreError
 from triage.model import Diagnosis
-from triage.store import Store, copying, maintenance
+from triage.store import Store, copying, maintenance, stats_cache
 from triage.store.cause_work import WorkChange
 from triage.store.causes import CauseFilter
 from triage.store.search import FACT, Filter
-from triage.store.visibility import PARTS, UNRESTRICTED, needed_parts
+from triage.store.visibility import PARTS, UNRESTRICTED, VisibleConnections, needed_parts
 
 VISION, LLM = (("team", "vision"),), (("team", "llm"),)
 OOM = "cuda.out-of-memory"
@@ -186,6 +186,55 @@ def test_causes_are_summed_over_the_visible_incidents(store: Store, ids: dict[st
     assert part.causes.list_causes(CauseFilter(host="node-llm")).total == 0
     with pytest.raises(NotFoundError):
         part.causes.get("u-11aa22")
+
+
+def test_readers_of_the_same_part_share_its_sums(
+    store: Store, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was summed for one reader is not summed for the next; a decision still shows at once, a new incident too."""
+    monkeypatch.setattr(stats_cache, "CHEAP", 1e9)
+    store.visible_to(VISION, "mira").causes.list_causes(now=NOW)
+    store.visible_to(LLM, "lea").causes.list_causes(now=NOW)
+    queries: list[str] = []
+    read = VisibleConnections.read
+    monkeypatch.setattr(
+        VisibleConnections, "read", lambda self, sql, *rest: queries.append(sql) or read(self, sql, *rest)
+    )
+    assert store.visible_to(VISION, "max").causes.list_causes(now=NOW).total == 2
+    assert not [sql for sql in queries if "cause_sum" in sql or "cause_part" in sql]
+    only = store.incidents.get(ids["llm-only"]).incident.cluster
+    assert only is not None
+    store.cause_work.change([only], WorkChange(assignee="lea"), actor="lea")
+    assert store.visible_to(LLM, "max").causes.get(only, now=NOW).assignee == "lea"
+    store.incidents.add(of_team(known_diagnosis("next"), "vision", "node-vision"), now=NOW)
+    assert store.visible_to(VISION, "max").causes.get(OOM, now=NOW).incidents == 2
+
+
+def test_old_sums_of_a_part_have_current_decisions(
+    store: Store, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums that took long may be old for a while; who has the cause, and its status, are never."""
+    monkeypatch.setattr(stats_cache, "CHEAP", 0.0)
+    monkeypatch.setattr(stats_cache, "TIMES", 1e9)
+    only = store.incidents.get(ids["llm-only"]).incident.cluster
+    assert only is not None
+    llm = store.visible_to(LLM, "lea")
+    assert llm.causes.get(only, now=NOW).assignee == ""
+    store.incidents.add(of_team(known_diagnosis("next"), "llm", "node-llm"), now=NOW)
+    store.cause_work.change([only], WorkChange(assignee="lea", status="acknowledged"), actor="lea")
+    assert llm.causes.get(OOM, now=NOW).incidents == 1
+    cause = llm.causes.get(only, now=NOW)
+    assert (cause.assignee, cause.status) == ("lea", "acknowledged")
+
+
+def test_a_cluster_of_several_keys_has_the_latest_visible_title(store: Store, ids: dict[str, str]) -> None:
+    """Of merged clusters a reader sees the title of their latest visible incident, whichever key it has."""
+    shard, only = (store.incidents.get(ids[name]).incident.cluster for name in ("llm-shard", "llm-only"))
+    assert shard is not None
+    assert only is not None
+    _, merged = store.cluster_actions.merge([shard, only], actor="lea")
+    assert store.visible_to(LLM, "lea").clusters.get(merged, now=NOW).title == "KeyError: tokenizer secretllm"
+    assert store.visible_to(VISION, "mira").clusters.get(merged, now=NOW).title == "ValueError: shard 7 is bad"
 
 
 def test_a_common_cluster_shows_the_visible_half(store: Store, ids: dict[str, str]) -> None:

@@ -36,12 +36,15 @@ if TYPE_CHECKING:
     from triage.store.saved_views import SavedViews
     from triage.store.search import Search
     from triage.store.service_data import ServiceData
+    from triage.store.stats_cache import StatsCache
     from triage.store.subscriptions import Subscriptions
     from triage.store.tasks import Tasks
     from triage.store.tokens import Tokens
     from triage.store.visits import Visits
 
 __all__ = ["Store", "StoreError", "StoreResult", "store_location"]
+
+MOST_PARTS = 200  # sets of facts whose statistics are cached
 
 
 class Store:
@@ -53,6 +56,7 @@ class Store:
         self.incidents = Incidents(connections, self.clusters)
         self.outbox = Outbox(connections)
         self.audit = Audit(connections)
+        self._part_caches: dict[tuple[tuple[str, str], ...], StatsCache] = {}
 
     @classmethod
     def open(
@@ -83,7 +87,11 @@ class Store:
         """
         from triage.store.visibility import VisibleConnections
 
-        return Store(VisibleConnections(self.connections, facts, reader), self.clusters.engine)
+        part = Store(VisibleConnections(self.connections, facts, reader), self.clusters.engine)
+        if len(self._part_caches) >= MOST_PARTS:
+            self._part_caches.clear()
+        part.stats_cache = self._part_caches.setdefault(tuple(facts), part.stats_cache)
+        return part
 
     def __enter__(self) -> Store:
         return self
@@ -100,7 +108,14 @@ class Store:
         """The causes of failures with the sums of their incidents."""
         from triage.store.causes import Causes
 
-        return Causes(self.connections, self.clusters, self.cause_work)
+        return Causes(self.connections, self.clusters, self.cause_work, self.stats_cache)
+
+    @cached_property
+    def stats_cache(self) -> StatsCache:
+        """The cached statistics, those of a part shared by all who see the same."""
+        from triage.store.stats_cache import StatsCache
+
+        return StatsCache(self.connections)
 
     @cached_property
     def cause_work(self) -> CauseWork:
@@ -155,7 +170,7 @@ class Store:
         """Lists, full-text search and statistics."""
         from triage.store.search import Search
 
-        return Search(self.connections, self.incidents)
+        return Search(self.connections, self.incidents, self.stats_cache)
 
     @cached_property
     def tasks(self) -> Tasks:

@@ -17,9 +17,13 @@ from triage.store.cause_details import add_details, count_since
 from triage.store.cause_work import CauseWork, Work
 from triage.store.clusters import Clusters
 from triage.store.interface import Connections, Row
+from triage.store.stats_cache import StatsCache
 
 DAY = 86_400
 WEEK_DAYS = 7
+BATCH = 500  # fingerprints in one query
+Members = dict[str, tuple[str, str]]
+"""(cluster, its name or title) by fingerprint."""
 STATUSES = {"waiting": ("open", "acknowledged", "regressed")}  # names of several statuses
 Order = Literal["week", "last", "count", "first"]
 _ORDERS: dict[Order, Callable[[Cause], tuple[Any, ...]]] = {
@@ -58,8 +62,9 @@ class CausePage:
 class Causes:
     """The causes of a store."""
 
-    def __init__(self, connections: Connections, clusters: Clusters, work: CauseWork) -> None:
+    def __init__(self, connections: Connections, clusters: Clusters, work: CauseWork, cache: StatsCache) -> None:
         self._db = connections
+        self._cache = cache
         self._clusters = clusters
         self._work = work
 
@@ -74,61 +79,94 @@ class Causes:
     ) -> CausePage:
         """Return the causes that match the filter: by default those with the most failures of this week first."""
         when = time.time() if now is None else now
-        today, members = int(when // DAY), self._read_members()
-        causes = self._with_work(self._sum_all(members, today), members, when)
+        today = int(when // DAY)
+        sums, members = self._read_sums(today)
+        causes = self._with_work(sums, members, when)
         causes = [cause for cause in causes if self._matches(cause, filter_)]
         if filter_.host is not None:
             with_host = {members.get(root, (root,))[0] for root in self._roots_on_host(filter_.host)}
             causes = [cause for cause in causes if cause.id in with_host]
         page = sorted(causes, key=_ORDERS[order])[offset : offset + limit]
-        return CausePage(add_details(self._db, page, _roots_of(page, members), today), len(causes))
+        return CausePage(self._add_details(page, members, today), len(causes))
 
     def get(self, reference: str, *, now: float | None = None) -> Cause:
         """Return a cause by its signature, or by a cluster's id or name. Raises NotFoundError."""
         identifier = self.find_id(reference)
         when = time.time() if now is None else now
         today = int(when // DAY)
-        members = {root: row for root, row in self._read_members().items() if row[0] == identifier}
-        roots = list(members) or [identifier]
-        causes = self._sum_all(members, today, roots)
+        sums, members = self._read_sums(today, identifier)
+        causes = [cause for cause in sums if cause.id == identifier]
         if not causes:
             raise NotFoundError(
                 f"no incident has the cause {reference}", hint="`triage causes` and /causes list the causes"
             )
-        return add_details(self._db, self._with_work(causes, members, when), _roots_of(causes, members), today)[0]
+        return self._add_details(self._with_work(causes, members, when), members, today)[0]
 
     def find_id(self, reference: str) -> str:
         """Return the id of a cause: the signature, or the cluster that an id, its first digits or a name means now."""
-        known = self._db.read_one("SELECT cause FROM cause_sum WHERE cause = ?", (reference,))
-        if known is not None and "." in reference:
-            return reference
+        if "." in reference:
+            known = self._db.read_one(
+                "SELECT 1 FROM incident i WHERE coalesce(i.signature, i.key) = ? LIMIT 1", (reference,)
+            )
+            if known is not None:
+                return reference
         return self._clusters.find_id(reference)
 
-    def _read_members(self) -> dict[str, tuple[str, str]]:
-        """Return (cluster, its name or title) by fingerprint."""
+    def _read_sums(self, today: int, identifier: str | None = None) -> tuple[list[Cause], Members]:
+        """Return all causes, or at least the one with an id, without hosts and days, and the members of clusters.
+
+        A reader of a part has no stored sums: all causes are summed at once, and kept for the next page.
+        """
+        if self._db.dialect.among:
+            return self._cache.get(("sums of causes", today), lambda: self._compute_sums(today))
+        if identifier is None:
+            members = self._read_members()
+            return self._sum_causes(self._read_rows(today), members), members
+        members = {root: row for root, row in self._read_members().items() if row[0] == identifier}
+        return self._sum_causes(self._read_rows(today, list(members) or [identifier]), members), members
+
+    def _compute_sums(self, today: int) -> tuple[list[Cause], Members]:
+        rows = self._read_rows(today)
+        members: Members = {}
+        for begin in range(0, len(rows), BATCH):
+            members |= self._read_members([row["cause"] for row in rows[begin : begin + BATCH]])
+        return self._sum_causes(rows, members), members
+
+    def _add_details(self, causes: Sequence[Cause], members: Members, today: int) -> tuple[Cause, ...]:
+        def make() -> tuple[Cause, ...]:
+            return add_details(self._db, causes, _roots_of(causes, members), today)
+
+        return self._cache.get(("causes", tuple(causes), today), make) if self._db.dialect.among else make()
+
+    def _read_members(self, keys: Sequence[str] | None = None) -> Members:
+        """Return the clusters of all fingerprints, or of some."""
+        where, values = ("TRUE", ()) if keys is None else (f"k.key IN ({_marks(keys)})", tuple(keys))
         rows = self._db.read(
             "SELECT k.key, k.cluster, coalesce(c.name, c.title) AS title FROM cluster_key k JOIN cluster c "
-            "ON c.id = k.cluster"
+            f"ON c.id = k.cluster WHERE {where}",
+            values,
         )
         return {row["key"]: (row["cluster"], row["title"]) for row in rows}
 
-    def _sum_all(
-        self, members: dict[str, tuple[str, str]], today: int, roots: Sequence[str] | None = None
-    ) -> list[Cause]:
-        """Return all causes, or those of some signatures and fingerprints, without hosts and days."""
+    def _read_rows(self, today: int, roots: Sequence[str] | None = None) -> list[Row]:
+        """Return the sums of all signatures and fingerprints, or of some."""
         where, values = ("TRUE", ()) if roots is None else (f"s.cause IN ({_marks(roots)})", tuple(roots))
-        rows = self._db.read(
+        return self._db.read(
             "SELECT s.*, coalesce(d.recent, 0) AS recent FROM cause_sum s LEFT JOIN (SELECT cause, sum(incidents) AS "
             f"recent FROM cause_day WHERE day > ? GROUP BY cause) d ON d.cause = s.cause WHERE {where}",
             (today - WEEK_DAYS, *values),
         )
+
+    @staticmethod
+    def _sum_causes(rows: Iterable[Row], members: Members) -> list[Cause]:
+        """Return the causes of rows: those of the fingerprints of one cluster become one."""
         causes: dict[str, Cause] = {}
         for row in rows:
             cause = _cause_of(row, members.get(row["cause"]))
             causes[cause.id] = _add(causes[cause.id], cause) if cause.id in causes else cause
         return list(causes.values())
 
-    def _with_work(self, causes: Sequence[Cause], members: dict[str, tuple[str, str]], now: float) -> list[Cause]:
+    def _with_work(self, causes: Sequence[Cause], members: Members, now: float) -> list[Cause]:
         """Return causes with what people do about them."""
         work = self._work.read_all()
         fixes: dict[str, float] = {}
@@ -163,7 +201,7 @@ def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _roots_of(causes: Iterable[Cause], members: dict[str, tuple[str, str]]) -> dict[str, list[str]]:
+def _roots_of(causes: Iterable[Cause], members: Members) -> dict[str, list[str]]:
     """Return the signature, or all fingerprints of the cluster, of each cause."""
     roots: dict[str, list[str]] = {cause.id: [] for cause in causes}
     for key, (cluster, _) in members.items():

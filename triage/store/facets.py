@@ -13,6 +13,7 @@ FACT = "fact."  # begins the names of filters and facets of facts
 MOST_COUNTED = 20_000
 """Hosts and facts are counted in so many matching incidents, the latest ones: each has rows of its own to be read."""
 MOST_FACT_VALUES, MOST_FACT_ROWS = 6, 200
+BATCH = 500  # fingerprints in one query
 _COLUMNS = ("verdict", "domain", "signature")
 
 
@@ -77,9 +78,13 @@ def _count_columns(db: Connections, matches: Matches) -> Mapping[str, Counter[st
             f"GROUP BY {', '.join(f'i.{name}' for name in group)}",
             matches.values,
         )
+    keys = sorted({row["key"] for row in rows if row["key"]})
     clusters: dict[str, str] = {}
-    if any(row["key"] for row in rows):
-        clusters = {row["key"]: row["cluster"] for row in db.read("SELECT key, cluster FROM cluster_key")}
+    for begin in range(0, len(keys), BATCH):
+        batch = keys[begin : begin + BATCH]
+        marks = ", ".join("?" * len(batch))
+        members = db.read(f"SELECT key, cluster FROM cluster_key WHERE key IN ({marks})", batch)
+        clusters |= {row["key"]: row["cluster"] for row in members}
     counts: dict[str, Counter[str]] = {name: Counter() for name in (*_COLUMNS, "cluster")}
     for row in rows:
         cluster = clusters.get(row["key"] or "")

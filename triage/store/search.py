@@ -81,10 +81,10 @@ class IncidentStats:
 class Search:
     """Queries for incidents."""
 
-    def __init__(self, connections: Connections, incidents: Incidents) -> None:
+    def __init__(self, connections: Connections, incidents: Incidents, cache: StatsCache) -> None:
         self._db = connections
         self._incidents = incidents
-        self._stats_cache = StatsCache(connections)
+        self._stats_cache = cache
 
     def list_incidents(
         self, filter_: Filter = Filter(), *, limit: int = 50, after: str | None = None
