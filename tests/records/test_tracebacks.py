@@ -387,6 +387,22 @@ def test_a_spawned_process_quotes_the_traceback_of_its_child() -> None:
     assert not result.ambiguous
 
 
+@pytest.mark.parametrize(
+    ("heading", "gap", "after", "is_one"),
+    [
+        ("errors.UnavailableError: Graph execution error:", [""], "cleaning up", True),
+        ("errors.UnavailableError: Graph execution error:", [], "cleaning up", False),
+        ("errors.UnavailableError: no more workers", [""], "cleaning up", False),
+        ("errors.UnavailableError: Graph execution error:", [""], "step 4 loss 0.1", False),
+    ],
+)
+def test_paragraphs_below_a_heading_are_the_message(heading: str, gap: list[str], after: str, *, is_one: bool) -> None:
+    """TensorFlow writes what failed in a graph below a heading and an empty line; progress is no message."""
+    head = [f"{HEADER}:", '  File "run.py", line 1, in <module>', "    step(data)", heading]
+    result = block("\n".join([*head, *gap, after, "Error reported from task 1", ""]), HEADER)
+    assert ("Error reported from task 1" in result.lines) is is_one
+
+
 @pytest.mark.parametrize("before", ["loading data", ""])
 def test_a_tag_on_every_line_does_not_extend_the_message(before: str) -> None:
     """If other output has the tag too, or progress follows, the traceback ends as it would without a tag."""

@@ -131,7 +131,9 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
                 lines.append(line)
                 state, others = "frames", 0
             elif not pending and (
-                _extends(lines, line, text, first, is_tagged, in_table) or _adds_section(lines, headline, line, first)
+                _extends(lines, line, text, first, is_tagged, in_table)
+                or _adds_section(lines, headline, line, first)
+                or _is_of_paragraphs(lines, headline, line, first)
             ):
                 lines.append(line)
                 in_table = in_table and not (text.startswith("=====") and _count_rulers(lines) > 1)
@@ -244,6 +246,15 @@ def _adds_section(lines: Sequence[Line], headline: Line, line: Line, first: Line
     message = [other for other in sections[sections.index(_SUMMARY) + 1 :] if other]
     # The message, and where it begins with a bare name (`ResourceExhaustedError:`) the first line behind it.
     return len(message) <= 1 or (len(message) == 2 and message[-1].endswith(":"))
+
+
+def _is_of_paragraphs(lines: Sequence[Line], headline: Line, line: Line, first: Line) -> bool:
+    """Is it a line of the paragraphs below a heading: `UnavailableError: Graph execution error:` and an empty line?"""
+    if not headline.parsed.text.rstrip().endswith(":") or not _may_precede_joint(line, first):
+        return False
+    below = [other.parsed.text.strip() for other in lines[lines.index(headline) + 1 :]]
+    has_sections = any(map(_SECTION.match, [*below, line.parsed.text.strip()]))
+    return below[:1] == [""] and len(below) < _LINES_BEFORE_JOINT and not has_sections
 
 
 def _collect_mixed(lines: list[Line], second: Line, following: Iterator[Line]) -> tuple[list[Line], Line, bool]:
