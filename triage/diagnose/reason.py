@@ -24,7 +24,6 @@ from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
 from triage.diagnose.outcome import Outcome, find_outcome
 from triage.diagnose.phrases import join_names
 from triage.diagnose.references import is_reference
-from triage.diagnose.refutations import list_refutations
 from triage.diagnose.remarks import add_remarks
 from triage.diagnose.rereading import reread
 from triage.diagnose.time_order import Clocks, tie_clocks
@@ -224,7 +223,9 @@ def _solve(job: _JobContext, number: int, facts: list[Evidence]) -> _AttemptResu
     root, rivals = causes.choose_root(graph.candidates, job.without, context)
     fired_rules |= {rules.name_of(rule) for rule in rules.CHOOSING if rivals}
     confidence = _rate(root, rivals, graph, inferred) if root else 0.0
-    if root:
+    if root and root.is_inferred:
+        from triage.diagnose.refutations import list_refutations  # few jobs need it
+
         root.why.extend(list_refutations(root))
     for candidate in graph.candidates:
         candidate.attempt = number

@@ -131,9 +131,7 @@ def collect(first: Line, following: Iterator[Line], is_tagged: bool) -> tuple[li
                 lines.append(line)
                 state, others = "frames", 0
             elif not pending and (
-                _extends(lines, line, text, first, is_tagged, in_table)
-                or _adds_section(lines, headline, line, first)
-                or _is_of_paragraphs(lines, headline, line, first)
+                _extends(lines, line, text, first, is_tagged, in_table) or _is_below(lines, headline, line, first)
             ):
                 lines.append(line)
                 in_table = in_table and not (text.startswith("=====") and _count_rulers(lines) > 1)
@@ -231,6 +229,11 @@ def _is_last_error(before: Line, line: Line) -> bool:
     return (
         before.parsed.text.strip() == "Last error:" and not line.parsed.opens_record and HEADER not in line.parsed.text
     )
+
+
+def _is_below(lines: Sequence[Line], headline: Line, line: Line, first: Line) -> bool:
+    """Does it belong to sections or paragraphs below a headline that ends in a colon?"""
+    return _adds_section(lines, headline, line, first) or _is_of_paragraphs(lines, headline, line, first)
 
 
 def _adds_section(lines: Sequence[Line], headline: Line, line: Line, first: Line) -> bool:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from types import MappingProxyType
 
 from triage.base.errors import StoreError
+from triage.base.lazy_re import lazy_re
 from triage.store.interface import Connections, Dialect, Row, Transaction, Values
 from triage.store.location import StoreLocation
 
@@ -161,7 +162,7 @@ _SHORT_PARTS: Mapping[str, str] = MappingProxyType(
         "cluster": _CLUSTER.replace("{created_at}", ""),
     }
 )
-_COMPUTED = re.compile(r"\b(?:created_at|jobs|first_seen|last_seen)\b|(?<!\bi\.)\branks\b|\*(?!\))")
+_COMPUTED = lazy_re(r"\b(?:created_at|jobs|first_seen|last_seen)\b|(?<!\bi\.)\branks\b|\*(?!\))")
 UNRESTRICTED = ("setting", "generation", "schema_version")
 """Tables without anything of an incident."""
 
