@@ -45,7 +45,9 @@ def test_a_line_that_names_only_other_jobs_is_about_them(text: str, source: str,
     [
         ([fact(OF_JOB_3)], ["/jobs/slurm-3.out"], {"3"}),
         ([fact(OF_JOB_3)], ["/jobs/slurmctld.log"], set()),
-        ([fact(OF_JOB_3)], ["/jobs/slurm-2_3.out", "/jobs/33.log"], {"3"}),
+        ([fact(OF_JOB_3)], ["/jobs/slurm-2_3.out", "/jobs/33.log"], set()),  # a task of an array
+        ([fact(OF_JOB_3)], ["/jobs/rank_3.log", "/jobs/slurmd.log"], set()),
+        ([fact(OF_JOB_3.replace("3", "4813", 1))], ["/jobs/train_4813.err"], {"4813"}),
         ([fact(f"slurmstepd-gpu-a01: {OF_JOB_3}")], ["/jobs/train.log"], {"3"}),
         ([fact(f"slurmstepd: {OF_JOB_3}")], ["/jobs/slurm-1_4.out"], {"3"}),  # a task of the array 1
         ([fact("epoch 3 failed")], ["/jobs/slurm-3.out"], set()),  # no line that names a job

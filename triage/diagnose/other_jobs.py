@@ -19,7 +19,8 @@ _JOB = masked_re(
 # slurmd's log: `[7.0] error: …`, `[7.batch] done with job`.
 _STEP_OF_DAEMON = lazy_re(r"^\[(\d+)\.(?:\d+|batch|extern)\] ")
 _OF_OUTPUT = lazy_re(r"^(?:\d+: )?(?:srun|slurmstepd)\b")
-_NUMBER = lazy_re(r"(?<![\d.])\d+(?!\d)")
+# `slurm-7.out`, `train_48213.err`; a short number may also be that of a rank or a node.
+_IN_NAME = lazy_re(r"(?i)(?<![a-z])(?:slurm|job)[-_.]?(\d+)|(?<![\d.])(\d{4,})(?!\d)")
 
 
 def find_own_jobs(facts: Iterable[Evidence], sources: Iterable[str]) -> frozenset[str]:
@@ -30,7 +31,8 @@ def find_own_jobs(facts: Iterable[Evidence], sources: Iterable[str]) -> frozense
     """
     stating = (fact for fact in facts if fact.kind in _KINDS)
     named = [(fact, jobs) for fact in stating if (jobs := _list_jobs(fact.text, fact.source))]
-    numbers = {number for source in sources for number in _NUMBER.findall(PurePosixPath(source).name)}
+    names = (PurePosixPath(source).name for source in sources)
+    numbers = {match[1] or match[2] for name in names for match in _IN_NAME.finditer(name)}
     own = {job for _, jobs in named for job in jobs if job in numbers}
     return frozenset(own.union(*(jobs for fact, jobs in named if _OF_OUTPUT.search(fact.text))))
 

@@ -8,6 +8,7 @@ from triage.model import InferenceDetail
 
 _ABSENT = "Wrong if another file shows {ranks} in that call, or an error of {ranks} before it"
 _BEHIND = "Wrong if a stack or dump of {ranks}, taken while the others waited, shows the same call as theirs"
+_CLOCK = "Wrong if the clocks of the hosts differ by as much, or one was set meanwhile"
 _OTHER_CALL = "Wrong if the files are of different moments or runs: then their numbers and lines do not belong together"
 _TRANSFER = "Wrong if a rank without a file did not start that call: then the others wait for it"
 _ELSEWHERE = "Wrong if a second dump, some seconds later, shows {ranks} at another place: slow then, not stuck"
@@ -24,10 +25,11 @@ REFUTATIONS = {
         ),
         _ABSENT,
     ),
-    **dict.fromkeys(("lagging-rank", "late-entry", "uneven-steps", "watchdog-starved"), _BEHIND),
+    **dict.fromkeys(("lagging-rank", "one-rank-diverged", "uneven-steps"), _BEHIND),
+    **dict.fromkeys(("late-entry", "watchdog-starved"), _CLOCK),
     **dict.fromkeys(
         (
-            *("divergent-call", "dtype-mismatch", "extra-collective", "group-order", "one-rank-diverged"),
+            *("divergent-call", "dtype-mismatch", "extra-collective", "group-order"),
             *("p2p-mismatch", "rank-conditional", "shape-mismatch", "wrong-group"),
         ),
         _OTHER_CALL,

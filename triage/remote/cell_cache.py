@@ -13,8 +13,8 @@ from triage.remote.interface import CELL
 CellKey = tuple[str, str, int]
 """The address and the version of an object, and the number of a cell in it."""
 SCANNED_BYTES = 1 << 28
-"""From so many bytes on, cells that were scanned and are not needed again make room: pages that are used again cost a
-fraction of new ones, above all in a virtual machine that has to get new ones from its host."""
+"""From so many bytes on, cells that were scanned and are not needed again make room: new pages of a temporary file may
+cost much more than pages that are used again (docs/scaling.md has figures)."""
 
 
 class CellCache:
