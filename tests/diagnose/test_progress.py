@@ -47,6 +47,17 @@ def test_the_call_of_every_version_is_read(work: str, call: OpenCall) -> None:
 
 
 @pytest.mark.parametrize(
+    ("end", "seq", "partner"),
+    [("all_reduce 8 float32 of tp0 (1), call #3", 3, None), ("send 8 float32 of tp0 (1), with rank 2", None, 2)],
+)
+def test_the_call_of_a_replay_is_read(end: str, seq: int | None, partner: int | None) -> None:
+    """A script of `triage repro` says in which call of which group each rank waits, or with which rank."""
+    entry = read_one(fact(f"waits in {end}", 1))
+    call = OpenCall(seq, end.split(" ")[0], ("8",), has_timed_out=False, data_type="float32")
+    assert (entry.call, entry.group.name, entry.partner) == (call, "tp0 (1)", partner)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "[PG 0 Rank 2] Timeout at NCCL work: 88, last enqueued NCCL work: 90, last completed NCCL work: 87.",

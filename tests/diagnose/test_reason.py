@@ -54,6 +54,16 @@ def test_never_joined_is_inferred(catalog: Catalog) -> None:
     assert finding.confidence < 0.7
 
 
+@pytest.mark.parametrize(("code", "signature"), [(exited(0, 1), "torch.rank-never-joined"), (exited(2, 1), None)])
+def test_a_rank_that_gave_up_waiting_ended_because_of_that(
+    catalog: Catalog, code: Evidence, signature: str | None
+) -> None:
+    """The exit status of a rank that timed out is no failure of its own; that of a rank that did not wait is one."""
+    waits = [fact(f"[rank{rank}]: waits in all_reduce 8 float32 of default_pg, call #3", rank) for rank in (0, 1, 3)]
+    verdict, finding = root(solve([*waits, code], catalog))
+    assert (finding.signature, verdict) == (signature, "known" if signature else "unknown")
+
+
 def test_inferences_may_come_with_the_facts(catalog: Catalog) -> None:
     """A dump's inference is matched by its rule, names its ranks and explains the symptoms."""
     waits = [raised(TIMEOUT, rank) for rank in (0, 1, 3)]

@@ -148,6 +148,14 @@ def test_left_early_names_a_rank_that_the_launcher_does_not_list() -> None:
     assert ranks_named_by(left_early, context(facts, matched, one_host=False)) == []
 
 
+@pytest.mark.parametrize(("op", "named"), [("all_reduce", [2]), ("broadcast", [])])
+def test_left_early_gives_way_to_calls_that_cannot_match(op: str, named: list[int]) -> None:
+    """Where those that wait called different operations at one number, it does not matter who left."""
+    ops = {0: "all_reduce", 1: "all_reduce", 3: op}
+    facts = [fact(f"waits in {op} 8 float32 of default_pg, call #3", rank) for rank, op in ops.items()]
+    assert ranks_named_by(left_early, context(facts, {WAIT: [0, 1, 2]}, finished=(2,))) == named
+
+
 @pytest.mark.parametrize(
     "quiet",
     [

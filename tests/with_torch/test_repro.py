@@ -21,6 +21,7 @@ SAMPLES = ROOT / "samples" / "flight"
 RECORDED = ("hung_skipped_call_dump", "hung_uneven_batches_dump")  # samples/jobs; the truth has other keys there
 KINDS = (
     "never_joined",
+    "never_in_group",
     "other_call",
     "swapped",
     "rank_zero_only",
@@ -79,6 +80,16 @@ def read_truth(kind: str) -> dict[str, Any]:
 def ranks_at_fault(kind: str) -> str:
     """Return the ranks at fault of a sample as the value of --fix-rank."""
     return ",".join(map(str, read_truth(kind)["root_ranks" if kind in RECORDED else "ranks"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_output_of_the_script_is_a_log_that_names_the_ranks(run: Run, tmp_path: Path, kind: str) -> None:
+    """`ingest` of what the script prints names the ranks at fault, or nobody where its lines do not show them."""
+    log = tmp_path / "repro.log"
+    log.write_text(run(kind)[1])
+    root = triage.ingest(str(log)).root_cause
+    is_told = kind not in ("group_order", "other_type")  # the members of the groups, or the types of gloo
+    assert (root.ranks if root else ()) == (tuple(read_truth(kind)["ranks"]) if is_told else ())
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *RECORDED])

@@ -5,6 +5,8 @@ which a rank gave up waiting (before torch 1.12 without SeqNum, before 2.1 with 
 (b) from torch 2.3 the last work that a rank enqueued and completed, also where another rank asks for a dump. Line (a)
 seldom names its group, line (b) does: both belong together where they have the same number.
 
+A script of `triage repro` prints for each rank (c) `waits in all_reduce 1024 float32 of default_pg, call #3`.
+
 Numbers count within one group, collectives and transfers between two ranks apart, but (b) prints the last of either.
 The rank in `[PG … Rank r]` and `[Rank r]` is that in the group; the writer of the line is the rank. Torch 2.3 prints
 uninitialised numbers: what is beyond 2^40 is not known.
@@ -12,6 +14,7 @@ uninitialised numbers: what is beyond 2^40 is not known.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -43,8 +46,12 @@ _COMPARED = lazy_re(
     r"|\[(?P<behind>\d[\d, ]{0,2000})\] finished collective #(?P<seq>\d{1,20}), but didn't join"
 )
 _COMPARED_CALL = lazy_re(r"- \[(?P<local>\d{1,7})\] Timeout at collective: (?P<op>\w{1,60}), #(?P<seq>\d{1,20})")
+_REPLAYED = lazy_re(
+    r"waits in (?P<op>\w{1,60}) (?P<numel>\d{1,20}) (?P<type>\w{1,20}) of (?P<group>[^\n]{1,200}), "
+    r"(?:call #(?P<seq>\d{1,20})|with rank (?P<partner>\d{1,7}))$"
+)
 _REPEATING = ("inference", "ending")  # kinds of facts that repeat lines of others
-_HINTS = ("ast enqueued", "CCL(", "Timeout at collective", "the lagging rank", "finished collective #")
+_HINTS = ("ast enqueued", "CCL(", "Timeout at collective", "the lagging rank", "finished collective #", "waits in ")
 _NO_DESCRIPTION = "undefined"
 _DEFAULT_DESCRIPTION, _DEFAULT_NUMBER = "default_pg", "0"
 _LARGEST = 1 << 40
@@ -118,6 +125,11 @@ class GroupProgress:
     completed: int | None = None
     call: OpenCall | None = None
     partner: int | None = None
+
+    @property
+    def op(self) -> str:
+        """The operation of the call, "" where no line says it."""
+        return self.call.op if self.call else ""
 
 
 @dataclass(frozen=True)
@@ -225,6 +237,8 @@ def _read_calls(rank: int, facts: Iterable[Evidence]) -> list[GroupProgress]:
             if compared := _COMPARED_CALL.search(text):
                 call = OpenCall(int(compared["seq"]), compared["op"])
                 calls.append(GroupProgress(rank, group_of(text), fact, int(compared["local"]), call=call))
+            elif replayed := _REPLAYED.search(text):
+                calls.append(_read_replayed(rank, replayed, fact))
             continue
         group, stated = _GROUP.search(text), _RANK.search(text)
         local = int(group["local"]) if group else int(stated[1]) if stated else None
@@ -238,6 +252,16 @@ def _read_calls(rank: int, facts: Iterable[Evidence]) -> list[GroupProgress]:
         )
         calls.append(GroupProgress(rank, group_of(text), fact, local, call=call))
     return calls
+
+
+def _read_replayed(rank: int, match: re.Match[str], fact: Evidence) -> GroupProgress:
+    """Return the call in which a rank of a script of `triage repro` waits."""
+    name = match["group"]
+    group = Group(name, name, is_default=name == _DEFAULT_DESCRIPTION)
+    seq = int(match["seq"]) if match["seq"] else None
+    call = OpenCall(seq, match["op"], (match["numel"],), has_timed_out=False, data_type=match["type"])
+    partner = int(match["partner"]) if match["partner"] else None
+    return GroupProgress(rank, group, fact, call=call, partner=partner)
 
 
 def _read_states(rank: int, facts: Iterable[Evidence]) -> list[GroupProgress]:

@@ -326,9 +326,11 @@ def _files_by_host(job: JobMap) -> dict[str, list[str]]:
 def _explained(
     job: _JobContext, matches: Mapping[str, Match], facts: Sequence[Evidence]
 ) -> tuple[MatchedFacts, set[int | None]]:
-    """Return which facts signatures match, and the ranks with a known cause."""
+    """Return which facts signatures match, and the ranks of which lines say why they ended: for a cause of their own,
+    or because they waited in vain for others.
+    """
     known, causing, others = set[int](), set[int](), set[int]()
-    signals, victims, stops, noise = set[int](), set[int](), set[int](), set[int]()
+    signals, victims, stops, noise, waits = set[int](), set[int](), set[int](), set[int](), set[int]()
     for name, match in matches.items():
         signature = job.signatures[name]
         if signature.role == "noise":
@@ -342,6 +344,7 @@ def _explained(
         else:  # a launcher's report of a signal says no more than the signal
             others.update(index for index in match.indices if is_cause or not is_end_report(facts[index]))
         victims.update(match.indices if signature.indicates == "peer-lost" else ())
+        waits.update(match.indices if signature.indicates == "waiting" else ())
         stops.update(match.indices if signature.indicates == "stopped-by-launcher" else ())
     matched = MatchedFacts(
         frozenset(known),
@@ -351,7 +354,7 @@ def _explained(
         frozenset(stops - causing),
         frozenset(noise),
     )
-    return matched, {facts[index].origin.rank for index in causing}
+    return matched, {facts[index].origin.rank for index in causing | waits}
 
 
 def _solve_superseded(job: _JobContext, left_out: Iterable[tuple[Evidence, str]]) -> list[_AttemptResult]:

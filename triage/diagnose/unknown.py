@@ -42,7 +42,7 @@ def group_unknown(
 ) -> dict[str, list[Evidence]]:
     """Return cluster id to the facts of failures that no signature matches.
 
-    `explained_ranks` are the ranks with a known cause: how such a rank ended is no failure of its own.
+    `explained_ranks` are the ranks of which a signature knows why they ended: how is no failure of its own.
     """
     known = matched.known
     if not [fact for index, fact in enumerate(facts) if fact.kind in _ALL_KINDS and index not in known]:

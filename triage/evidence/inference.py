@@ -7,7 +7,7 @@ them like any other fact, except that an inference from absence weighs less than
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from triage.base.lazy_re import lazy_re
 from triage.model import Basis, Evidence, InferenceDetail, Origin
@@ -56,6 +56,16 @@ LASTING = "lasting"
 
 _ONE_SIDED = lazy_re(r"(?i)_?(?:broadcast|reduce$|gather|scatter)")
 _SENTENCE_STARTS = ("rank ", "ranks ", "all ", "at ", "the ", "no ", "one ", "only ", "each ", "every ", "several ")
+
+
+class Conclusion(NamedTuple):
+    """A rule, the ranks that it names, the sentence, the line it rests on, and which other story the lines allow."""
+
+    rule: str
+    ranks: Iterable[int]
+    text: str
+    fact: Evidence
+    uncertainty: str = ""
 
 
 def make_inferences(

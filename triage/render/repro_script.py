@@ -129,6 +129,7 @@ import torch.distributed as dist  # noqa: E402
 
 RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 FIX = [int(rank) for rank in args.fix_rank.split(",") if rank]
+DONE = "finished the run"
 DEVICE = {"nccl": "cuda", "hccl": "npu", "gloo": "cpu"}[args.backend]
 
 
@@ -202,14 +203,17 @@ def find_differences(store):
 
 
 def watch(store):
-    """Wait on rank 0 until all ranks are done, one fails, or nothing moves; then print where every rank is."""
+    """Wait on rank 0 until all ranks are done, one fails, or nothing moves; then print where every rank is.
+
+    `triage ingest` reads these lines.
+    """
     before, moved = None, time.monotonic()
     while True:
         time.sleep(0.2)
         now = [store.get(f"at/{rank}").decode() for rank in range(WORLD)]
         if now != before:
             before, moved = now, time.monotonic()
-        done = all(place == "done" for place in now)
+        done = all(place == DONE for place in now)
         if done or any(place.startswith("failed") for place in now) or time.monotonic() - moved > args.timeout:
             break
     differences = find_differences(store)
@@ -217,18 +221,20 @@ def watch(store):
         print(line, flush=True)
     if not done:
         for rank, place in enumerate(now):
-            print(f"{'HANG' if place[:6] != 'failed' else 'FAILED'} rank {rank}: {place}", flush=True)
-    print("REPRODUCED" if differences or not done else "PASSED", flush=True)
-    store.set("over", "1" if differences or not done else "0")
+            print(f"[rank{rank}]: {place}", flush=True)
+    is_reproduced = bool(differences) or not done
+    print("REPRODUCED" if is_reproduced else "PASSED", flush=True)
+    failing = [rank for rank, place in enumerate(now) if place != DONE] or [0] if is_reproduced else []
+    store.set("over", ",".join(map(str, failing)))
 
 
 def leave(store):
-    """End this rank when rank 0 is finished, whatever call it waits in."""
+    """End this rank when rank 0 is finished, whatever call it waits in; with 1 if it does."""
     while not store.check(["over"]):  # a blocking wait would keep the store from the others
         time.sleep(0.2)
-    code = int(store.get("over"))
+    failing = store.get("over").decode().split(",")
     time.sleep(0.5 if RANK == 0 else 0)
-    os._exit(code)
+    os._exit(int(str(RANK) in failing))
 
 
 def main():
@@ -255,12 +261,14 @@ def main():
         counts = {}
         for op, inputs, outputs, dtype, group, who in calls_of(RANK):
             number = counts[group] = counts.get(group, -1) + (op not in ("send", "recv"))
-            store.set(f"at/{RANK}", f"{op} {inputs} {dtype} of {group}, call {number + 1} of this group here")
-            if op not in ("send", "recv"):
+            if op in ("send", "recv"):
+                store.set(f"at/{RANK}", f"waits in {op} {inputs} {dtype} of {group}, with rank {who}")
+            else:
+                store.set(f"at/{RANK}", f"waits in {op} {inputs} {dtype} of {group}, call #{number + 1}")
                 elements = 0 if op in ("gather", "scatter") else inputs
                 store.set(f"call/{group}/{number}/{RANK}", f"{op} {elements} {dtype}")
             run(op, inputs, outputs, dtype, group, who, groups)
-        store.set(f"at/{RANK}", "done")
+        store.set(f"at/{RANK}", DONE)
     except Exception as error:
         message = str(error).splitlines()[0] if str(error) else ""
         store.set(f"at/{RANK}", f"failed: {type(error).__name__}: {message}"[:300])

@@ -235,6 +235,17 @@ def test_wrong_group() -> None:
     assert (fault.rule, fault.ranks) in (("wrong-group", (1,)), ("never-joined", (1,)))
 
 
+@pytest.mark.parametrize(("end", "rule", "ranks"), [([Call()], "extra-collective", (0,)), ([], "never-joined", (1,))])
+def test_of_two_ranks_the_one_that_finished_a_later_call_is_past(
+    end: list[Call], rule: str, ranks: tuple[int, ...]
+) -> None:
+    """A rank waits for another that has finished what the first enqueued later: the call of the first is extra."""
+    pair = Call(group="pair", place=("train.py", 30, "backward"))
+    calls = {0: [pair, pair, *end], 1: [pair, *end]}
+    fault = only_root(analysis(Job(calls, {"pair": [0, 1]}, window=4)).faults)
+    assert (fault.rule, fault.ranks, fault.seq) == (rule, ranks, 2)
+
+
 def test_ranks_that_wait_for_each_other_in_one_group_used_no_wrong_group(tmp_path: Path) -> None:
     """Where rings wrapped, an extra call shows as ranks in two numbers of one group, at one line of the program."""
     job = draw_job("extra-call", "dump-wrapped", 50008, None)

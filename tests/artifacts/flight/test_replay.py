@@ -34,6 +34,14 @@ def test_recorded_jobs(case: Path) -> None:
     ast.parse(script(plan, origin=str(case)))
 
 
+def test_a_rank_that_never_made_its_group_is_a_member_of_it() -> None:
+    """Where dumps list only the ranks that entered a group, the replay waits there for the rank at fault too."""
+    recorded, _ = read_dump_files([str(next(case for case in CASES if case.name == "never_in_group"))])
+    analysis = analyse(recorded)
+    group = analysis.faults[0].group
+    assert replay(recorded, analysis).groups[group] == (0, 1, 2)
+
+
 @given(broken_jobs())
 @settings(max_examples=60, deadline=None)
 def test_any_fault_hangs_again_and_ends_with_the_fix(broken: tuple[Job, str, int, int]) -> None:

@@ -249,3 +249,17 @@ def test_ranks_whose_lines_were_not_read_are_not_absent(size: int, *, has_gaps: 
             facts, {name: range(len(facts))}, frozenset(range(size)), size, frozenset(), has_gaps=has_gaps
         )
         assert {one.origin.rank for one in find(context)} == absent
+
+
+@pytest.mark.parametrize(
+    ("calls", "absent"),
+    [
+        (["recv 8 float32 of pp, with rank 0", "recv 8 float32 of pp, with rank 1"], {0}),
+        (["recv 8 float32 of pp, with rank 0", "all_reduce 8 float32 of pp, call #3"], {0, 3}),
+    ],
+)
+def test_a_transfer_waits_for_its_partner_alone(calls: list[str], absent: set[int]) -> None:
+    """Of the ranks that wait in nothing, only the partner of a transfer is missed; a collective misses all members."""
+    facts = [fact(f"waits in {text}", rank) for rank, text in enumerate(calls, start=1)]
+    context = RuleContext(facts, {"waiting": range(2)}, frozenset(range(4)), 4, frozenset())
+    assert absence.find_awaited(context)[1] == absent

@@ -225,6 +225,25 @@ def test_transfers_without_their_other_half(operations: Sequence[str], expected:
     assert conclude(facts, 3) == expected
 
 
+@pytest.mark.parametrize(
+    ("operations", "partners", "expected"),
+    [
+        (("recv", "recv"), (1, 0), ("p2p-mismatch", [0, 1], True)),
+        (("recv", "send"), (1, 0), None),
+        (("recv", "recv"), (1, 2), None),
+    ],
+)
+def test_two_ranks_that_both_receive_from_each_other(
+    operations: tuple[str, str], partners: tuple[int, int], expected: object
+) -> None:
+    """Where the lines name the partners, equal halves of one transfer are certain, whoever else waits in nothing."""
+    facts = [
+        fact(f"waits in {op} 64 float32 of default_pg, with rank {partner}", rank)
+        for rank, (op, partner) in enumerate(zip(operations, partners, strict=True))
+    ]
+    assert conclude(facts) == expected
+
+
 @pytest.mark.parametrize(("kind", "is_inferred"), [("flight", False), ("stack", True)])
 def test_a_dump_knows_who_waits_for_whom(kind: str, is_inferred: bool) -> None:
     """Where a flight dump says who is at fault, transfers without partners and rings of lines add nobody."""

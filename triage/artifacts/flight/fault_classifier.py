@@ -53,7 +53,9 @@ def classify_stall(
         if not idle:
             return _waits_for_others(recording, stall) if is_explained else None
         return (
-            _extra_call(recording, stall) if _is_extra(stall, idle, is_explained) else _absent(recording, stall, idle)
+            _extra_call(recording, stall)
+            if not is_explained and _is_extra(recording, stall, idle)
+            else _absent(recording, stall, idle)
         )
     if stall.kind == "no-dump":
         return _without_dump(recording, stall)
@@ -91,9 +93,27 @@ def _make_fault(
     )
 
 
-def _is_extra(stall: Stall, idle: frozenset[int], is_explained: bool) -> bool:
-    """Whether few ranks wait for many that wait nowhere: then the few made a call that the others never make."""
-    return not is_explained and len(stall.standing) < len(stall.absent) and idle == stall.missing
+def _is_extra(recording: Recording, stall: Stall, idle: frozenset[int]) -> bool:
+    """Whether ranks wait for as many or more that wait nowhere: then they made a call that the others never make.
+
+    Of as many, all must be past it: they have finished a later call of the ranks that wait.
+    """
+    if idle != stall.missing or len(stall.standing) > len(stall.absent):
+        return False
+    if len(stall.standing) < len(stall.absent):
+        return True
+    later = {call for rank in stall.standing for call in _list_calls(recording, rank, stall.cell(rank) + 1)}
+    return all(
+        any(is_done and call in later for call, is_done in _list_calls(recording, rank).items())
+        for rank in stall.absent
+    )
+
+
+def _list_calls(recording: Recording, rank: int, start: int = 0) -> dict[tuple[int, int], bool]:
+    """Return group and number of the collectives of a rank, from a row on, and whether they are finished."""
+    table, dump = recording.table, recording.dumps[rank]
+    rows = (row for row in range(max(start, dump.start), dump.end) if not table.is_p2p[row])
+    return {(int(table.group[row]), int(table.seq[row])): bool(table.done[row]) for row in rows}
 
 
 def _waits_for_others(recording: Recording, stall: Stall) -> Fault:
@@ -149,6 +169,8 @@ def _extra_call(recording: Recording, stall: Stall) -> Fault | None:
     """
     partial = find_partial_call(recording, stall.grid, stall.standing, stall.absent, stall.column)
     uncertainty = f"{format_ranks(stall.absent)} may all stand outside of recorded calls"
+    if len(stall.absent) == len(stall.standing):
+        uncertainty = f"{format_ranks(stall.absent)} may have skipped it"
     if partial:
         # The others may only be on their way there, unless they made another call in its place.
         is_alone = partial.column == stall.column

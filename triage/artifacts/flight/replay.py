@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from triage.artifacts.flight.grid import comparable
-from triage.artifacts.flight.model import Analysis, Fault, Recording, location_of, operation_name
+from triage.artifacts.flight.model import Analysis, Fault, Group, Recording, location_of, operation_name
 from triage.artifacts.flight.p2p import peer_of
 
 
@@ -66,17 +66,24 @@ class Replay:
 
 def replay(recording: Recording, analysis: Analysis, *, calls: int = 50, scale: int = 1) -> Replay:
     """Return the last `calls` calls of each rank, with the element counts divided by `scale`."""
-    groups = {group.label: group.members for group in recording.groups}
+    fault = next((fault for fault in analysis.faults if not fault.explained_by), None)
+    groups = {group.label: _find_members(group, fault) for group in recording.groups}
     program = _cut({rank: _steps(recording, rank, calls) for rank in recording.dumps}, groups)
     for rank in recording.world:
         program.setdefault(rank, _common(program, groups, rank))
     program = _scale_down(program, scale)
-    fault = next((fault for fault in analysis.faults if not fault.explained_by), None)
     fixed = _fixed(program, groups, fault) if fault else {}
     passes = bool(fixed) and ends(fixed, groups)
     return Replay(
         groups, dict(sorted(program.items())), fixed if passes else {}, fault, not ends(program, groups), passes
     )
+
+
+def _find_members(group: Group, fault: Fault | None) -> tuple[int, ...]:
+    """Return the members of a group, with those that never joined it: dumps may list only ranks that did."""
+    if fault is None or fault.rule != "never-joined" or fault.group != group.label:
+        return group.members
+    return tuple(sorted({*group.members, *fault.ranks}))
 
 
 def _steps(recording: Recording, rank: int, limit: int) -> list[Step]:

@@ -10,6 +10,7 @@ from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.open_calls import describe_stacks, name_wait, read_job_progress
 from triage.diagnose.phrases import agree
+from triage.diagnose.rules.waits import calls_differ
 from triage.evidence.inference import BLOCKED, HUNG, make_inferences
 from triage.model import Evidence, ExitDetail, FlightDetail, InferenceDetail
 
@@ -93,8 +94,8 @@ def left_early(context: RuleContext) -> list[Evidence]:
     not list them.
     """
     stuck = context.evidence_of("waiting", "peer-lost")
-    if not stuck:
-        return []
+    if not stuck or context.once(calls_differ):
+        return []  # calls that cannot match do not end, whoever left
     waiting, unlisted = context.ranks_with("waiting", "peer-lost"), _find_unlisted(context)
     leaving = {rank for rank in context.all_ranks if context.doing.get(rank) == "leaving"}
     left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
@@ -164,6 +165,10 @@ def find_awaited(context: RuleContext) -> tuple[frozenset[int], frozenset[int], 
     """Return who timed out, the few others that printed no error of their own, and the evidence for that."""
     waiting = context.ranks_with("waiting")
     absent = context.all_ranks - waiting - context.ranks_with("peer-lost") - context.failed - _ranks_in_calls(context)
+    first_open = context.once(read_job_progress).first_open
+    partners = {entry.partner for rank in waiting for entry in first_open.get(rank, ())}
+    if waiting <= first_open.keys() and None not in partners and partners & absent:
+        absent &= partners  # only for these does a transfer wait
     if context.may_lack_lines or not waiting or not absent or len(absent) > max(1, len(waiting)):
         return waiting, frozenset(), None
     return waiting, absent, context.evidence_of("waiting")[0]

@@ -1,4 +1,6 @@
-"""Rules about calls: at which line of the program each rank waits, and watchdogs that did not run."""
+"""Rules about calls: at which line of the program each rank waits, transfers without their other half, and watchdogs
+that did not run.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,11 @@ from typing import NamedTuple
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.context import RuleContext
-from triage.diagnose.open_calls import read_job_progress
+from triage.diagnose.open_calls import Call, read_job_progress
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import GroupProgress
 from triage.evidence.exception_chains import FRAME
-from triage.evidence.inference import make_inferences, may_end_early
+from triage.evidence.inference import Conclusion, make_inferences, may_end_early
 from triage.model.evidence import Evidence
 from triage.stacks.callers import CallerFrame, find_differing_callers
 
@@ -23,6 +25,8 @@ _NO_PEER = "these lines do not name the peer, which may be the one that left out
 _HALVES = "either half may have made the wrong call"
 # A watchdog that noticed a timeout so much too late did not run in between.
 _LATE_FACTOR, _LATE_MILLISECONDS = 1.2, 10_000
+
+_MOST_SHOWN = 3
 
 
 def divergent_call(context: RuleContext) -> list[Evidence]:
@@ -159,3 +163,31 @@ def _list_frames(traceback: str) -> list[CallerFrame]:
 def _format_site(site: _CallSite) -> str:
     called = f" from {site.caller}" if site.caller else ""
     return f"{site.op or 'a call'} at {site.file.rpartition('/')[2]}:{site.line}{called}"
+
+
+def compare_partners(transfers: Sequence[Call]) -> Conclusion | None:
+    """Two ranks both send to each other, or both receive: each names the other as its partner."""
+    waiting = {rank: entry for call in transfers for rank, entry in call.waiting.items()}
+    for rank, entry in waiting.items():
+        partner = waiting.get(entry.partner) if entry.partner is not None else None
+        if partner is not None and partner.partner == rank and partner.op == entry.op:
+            ranks = {rank, partner.rank}
+            text = f"{format_ranks(ranks)} both wait in {entry.op} of {entry.group.label}, each for the other"
+            return Conclusion("p2p-mismatch", ranks, text, entry.fact)
+    return None
+
+
+def compare_transfers(transfers: Sequence[Call]) -> Conclusion | None:
+    """Ranks wait in transfers between two ranks. The lines do not name the partner, so little can be said."""
+    kinds = {rank: entry.op for call in transfers for rank, entry in call.waiting.items()}
+    parts = ", ".join(f"rank {rank} in {op}" for rank, op in sorted(kinds.items())[:_MOST_SHOWN])
+    fact = transfers[0].first.fact
+    is_one_way = len(set(kinds.values())) == 1
+    if is_one_way:
+        text = f"{parts}: no rank waits in the other half of {agree(kinds, 'this transfer', 'these transfers')}"
+        return Conclusion("p2p-mismatch", kinds, text, fact, "the lines do not name the partners")
+    if len(kinds) != 2:
+        return None
+    sizes = {call.first.call.sizes for call in transfers if call.first.call}
+    rule, end = ("shape-mismatch", "of different sizes") if len(sizes) > 1 else ("p2p-mismatch", "that do not end")
+    return Conclusion(rule, kinds, f"{parts}, transfers {end}", fact, "the lines do not name the partners")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import NamedTuple
 
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
@@ -23,7 +22,8 @@ from triage.diagnose.open_calls import (
 )
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import Group, GroupProgress, Progress
-from triage.evidence.inference import DIFFERS, make_inferences, may_end_early
+from triage.diagnose.rules.calls import compare_partners, compare_transfers
+from triage.evidence.inference import DIFFERS, Conclusion, make_inferences, may_end_early
 from triage.model.details import InferenceDetail, LaunchesDetail
 from triage.model.evidence import Evidence
 
@@ -39,16 +39,6 @@ _MAY_WAIT = "NCCL does not log when a call ends: a rank that waits for its devic
 _OF_COUNTS = ("lagging-rank", "extra-collective", "group-order")
 _MOST_SHOWN = 3
 _PAIR = 2
-
-
-class _Conclusion(NamedTuple):
-    """A rule, the ranks that it names, the sentence, the line it rests on, and which other story the numbers allow."""
-
-    rule: str
-    ranks: Iterable[int]
-    text: str
-    fact: Evidence
-    uncertainty: str = ""
 
 
 def open_calls(context: RuleContext) -> list[Evidence]:
@@ -92,7 +82,7 @@ def launched_counts(context: RuleContext) -> list[Evidence]:
     return _infer_launches(conclusion, conclusion.uncertainty or _MAY_WAIT)
 
 
-def _infer_launches(conclusion: _Conclusion, uncertainty: str) -> list[Evidence]:
+def _infer_launches(conclusion: Conclusion, uncertainty: str) -> list[Evidence]:
     return make_inferences(conclusion.rule, conclusion.ranks, conclusion.text, conclusion.fact, uncertainty=uncertainty)
 
 
@@ -104,7 +94,7 @@ def describe_differences(context: RuleContext) -> list[Evidence]:
     return make_inferences(DIFFERS, (), f"{conclusion.text}; {_STOPPED}", conclusion.fact, basis="absence")
 
 
-def _conclude_launches(context: RuleContext) -> _Conclusion | None:
+def _conclude_launches(context: RuleContext) -> Conclusion | None:
     if not any(isinstance(fact.detail, LaunchesDetail) for fact in context.facts):
         return None
     from triage.diagnose.launches import read_launches
@@ -126,7 +116,7 @@ def _has_timeout(context: RuleContext) -> bool:
     )
 
 
-def _infer(context: RuleContext, conclusion: _Conclusion | None) -> list[Evidence]:
+def _infer(context: RuleContext, conclusion: Conclusion | None) -> list[Evidence]:
     waiting = context.once(read_job_progress).first_open.keys()
     if conclusion is None or (set(conclusion.ranks) - waiting) & context.failed:
         return []  # what a rank that waits in nothing failed with says more
@@ -135,12 +125,14 @@ def _infer(context: RuleContext, conclusion: _Conclusion | None) -> list[Evidenc
     )
 
 
-def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -> Conclusion | None:
     collectives = [call for call in calls if not call.is_transfer]
-    for call in collectives:
-        if conclusion := _compare_calls(context, call):
-            return conclusion
+    if conclusion := _find_difference(context, collectives):
+        return conclusion
     if conclusion := _compare_numbers(collectives) or _find_behind(collectives):
+        return conclusion
+    transfers = [call for call in calls if call.is_transfer]
+    if conclusion := compare_partners(transfers):
         return conclusion
     if context.all_ranks - progress.first_open.keys():
         return None  # the rules about silent ranks know more
@@ -148,12 +140,23 @@ def _conclude(context: RuleContext, progress: Progress, calls: Sequence[Call]) -
         return None
     if progress.members:
         return _find_ring(progress, calls)
-    if transfers := [call for call in calls if call.is_transfer]:
-        return _compare_transfers(transfers)
+    if transfers:
+        return compare_transfers(transfers)
     return _find_ring(progress, collectives) or _find_overlap(collectives)
 
 
-def _compare_calls(context: RuleContext, call: Call) -> _Conclusion | None:
+def calls_differ(context: RuleContext) -> bool:
+    """Whether ranks wait in calls of one number that cannot match, and it is clear which are odd."""
+    conclusion = _find_difference(context, [call for call in context.once(find_job_calls) if not call.is_transfer])
+    return conclusion is not None and not conclusion.uncertainty
+
+
+def _find_difference(context: RuleContext, collectives: Iterable[Call]) -> Conclusion | None:
+    compared = (_compare_calls(context, call) for call in collectives)
+    return next((conclusion for conclusion in compared if conclusion), None)
+
+
+def _compare_calls(context: RuleContext, call: Call) -> Conclusion | None:
     """At one number of a group, ranks wait in different operations, or in one of different sizes or data types."""
     rule, values = next(((name, one) for name, one in _list_values(call) if len(set(one.values())) > 1), ("", {}))
     if not rule:
@@ -170,7 +173,7 @@ def _compare_calls(context: RuleContext, call: Call) -> _Conclusion | None:
     if odd == {rank for rank in odd if context.doing.get(rank) == "epoch-over"} and len(values) == 2 and is_clear:
         text += f"; only {format_ranks(odd)} had finished the epoch"
     fact = call.waiting[min(odd)].fact
-    return _Conclusion(rule, odd, text, fact, uncertainty)
+    return Conclusion(rule, odd, text, fact, uncertainty)
 
 
 def _list_values(call: Call) -> Iterator[tuple[str, Mapping[int, object]]]:
@@ -204,14 +207,10 @@ def _describe_values(values: Mapping[int, object], odd: Set[int], call: Call, ru
         name = str(value)
         if rule != "divergent-call":
             unit = " elements" if rule == "shape-mismatch" else ""
-            name = f"{_op(call.waiting[same[0]])} of {_sizes(value)}{unit}"
+            name = f"{call.waiting[same[0]].op} of {_sizes(value)}{unit}"
         verb = "" if parts else f" {agree(same, 'waits', 'wait')}"
         parts.append(f"{format_ranks(same)}{verb} in {name}")
     return ", ".join(parts)
-
-
-def _op(entry: GroupProgress) -> str:
-    return entry.call.op if entry.call else ""
 
 
 def _sizes(value: object) -> str:
@@ -219,7 +218,7 @@ def _sizes(value: object) -> str:
     return " to ".join(map(str, sizes))
 
 
-def _compare_numbers(calls: Sequence[Call]) -> _Conclusion | None:
+def _compare_numbers(calls: Sequence[Call]) -> Conclusion | None:
     """In one group, ranks wait at different numbers, and none of its ranks is missing at the lowest."""
     groups: dict[Group, list[Call]] = defaultdict(list)
     for call in calls:
@@ -234,10 +233,10 @@ def _compare_numbers(calls: Sequence[Call]) -> _Conclusion | None:
 
 
 def _is_one_sided(call: Call) -> bool:
-    return all(not (op := _op(entry)) or may_end_early(op) for entry in call.waiting.values())
+    return all(not (op := entry.op) or may_end_early(op) for entry in call.waiting.values())
 
 
-def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
+def _conclude_numbers(group: Group, calls: Sequence[Call]) -> Conclusion:
     waiting = {rank: call for call in calls for rank in call.waiting}
     ordered = sorted(calls, key=lambda call: (len(call.waiting), call.seq or 0))
     usual = ordered[-1]
@@ -253,7 +252,7 @@ def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
     else:
         text += f" of {group.label}: the lower number waits for ranks that are past it, so their calls do not match"
     is_far = not group.key and any(_are_far_apart(call, usual) for call in odd)
-    has_other_op = _op(odd[0].first) != _op(usual.first) if is_clear else len({_op(call.first) for call in odd}) > 1
+    has_other_op = odd[0].first.op != usual.first.op if is_clear else len({call.first.op for call in odd}) > 1
     rule = (
         "divergent-call" if has_other_op or is_far else "lagging-rank" if lower or not is_clear else "extra-collective"
     )
@@ -263,7 +262,7 @@ def _conclude_numbers(group: Group, calls: Sequence[Call]) -> _Conclusion:
     )
     if is_far or not group.key:
         uncertainty = _UNNAMED
-    return _Conclusion(rule, ranks, text, odd[0].first.fact, uncertainty)
+    return Conclusion(rule, ranks, text, odd[0].first.fact, uncertainty)
 
 
 def _describe_order(odd: Sequence[Call], usual: Call) -> str:
@@ -282,7 +281,7 @@ def _who_waits(call: Call) -> str:
     return f"{format_ranks(call.waiting)} {agree(call.waiting, 'waits', 'wait')}"
 
 
-def _find_behind(calls: Sequence[Call]) -> _Conclusion | None:
+def _find_behind(calls: Sequence[Call]) -> Conclusion | None:
     """Ranks had enqueued less than the call in which others wait, and wait in nothing themselves."""
     late = [call for call in calls if call.behind]
     if not late:
@@ -295,7 +294,7 @@ def _find_behind(calls: Sequence[Call]) -> _Conclusion | None:
     if len(behind) > len(waiting):
         text = f"only {_who_waits(call)} in {call}; {format_ranks(behind)} enqueued {last} and"
         text += f" {agree(behind, 'waits', 'wait')} in no collective"
-        return _Conclusion(
+        return Conclusion(
             "extra-collective", waiting, text, call.first.fact, "the others may all hang outside of collectives"
         )
     text = f"{format_ranks(behind)} enqueued only {last} and {agree(behind, 'waits', 'wait')} in no collective;"
@@ -304,10 +303,10 @@ def _find_behind(calls: Sequence[Call]) -> _Conclusion | None:
     if call.silent:
         silent = format_ranks(call.silent)
         uncertainty = uncertainty or f"no line shows whether {silent} came"
-    return _Conclusion("lagging-rank", behind, text, call.first.fact, uncertainty)
+    return Conclusion("lagging-rank", behind, text, call.first.fact, uncertainty)
 
 
-def _compare_enqueued(context: RuleContext, progress: Progress) -> _Conclusion | None:
+def _compare_enqueued(context: RuleContext, progress: Progress) -> Conclusion | None:
     """All ranks wait in the same call, or in none, but a few enqueued more or less than most; or all ended all work."""
     for group, entries in progress.by_group.items():
         counts = {rank: one.enqueued for rank, one in entries.items() if one.enqueued is not None}
@@ -324,13 +323,13 @@ def _compare_enqueued(context: RuleContext, progress: Progress) -> _Conclusion |
             f"{format_ranks(context.all_ranks)} completed all work enqueued in {first.group.label} ({first.enqueued})"
         )
         text += ", so they hang outside of collectives"
-        return _Conclusion("outside-collectives", context.all_ranks, text, first.fact, _OTHER_GROUP)
+        return Conclusion("outside-collectives", context.all_ranks, text, first.fact, _OTHER_GROUP)
     return None
 
 
 def _conclude_enqueued(
     group: Group, entries: Mapping[int, GroupProgress], counts: Mapping[int, int], usual: int
-) -> _Conclusion:
+) -> Conclusion:
     behind = {rank for rank, count in counts.items() if count < usual}
     odd = behind or {rank for rank, count in counts.items() if count > usual}
     numbers = format_range(min(counts[rank] for rank in odd), max(counts[rank] for rank in odd))
@@ -338,7 +337,7 @@ def _conclude_enqueued(
     text = f"{format_ranks(odd)} enqueued {only}work {numbers} of {group.label}; the others {usual}"
     uncertainty = "a rank may enqueue more or less before it waits, without a fault"
     rule = "lagging-rank" if behind else "extra-collective"
-    return _Conclusion(rule, odd, text, entries[min(odd)].fact, uncertainty)
+    return Conclusion(rule, odd, text, entries[min(odd)].fact, uncertainty)
 
 
 def _has_dump(context: RuleContext) -> bool:
@@ -348,23 +347,7 @@ def _has_dump(context: RuleContext) -> bool:
     )
 
 
-def _compare_transfers(transfers: Sequence[Call]) -> _Conclusion | None:
-    """Ranks wait in transfers between two ranks. The lines do not name the partner, so little can be said."""
-    kinds = {rank: _op(entry) for call in transfers for rank, entry in call.waiting.items()}
-    parts = ", ".join(f"rank {rank} in {op}" for rank, op in sorted(kinds.items())[:_MOST_SHOWN])
-    fact = transfers[0].first.fact
-    is_one_way = len(set(kinds.values())) == 1
-    if is_one_way:
-        text = f"{parts}: no rank waits in the other half of {agree(kinds, 'this transfer', 'these transfers')}"
-        return _Conclusion("p2p-mismatch", kinds, text, fact, "the lines do not name the partners")
-    if len(kinds) != 2:
-        return None
-    sizes = {call.first.call.sizes for call in transfers if call.first.call}
-    rule, end = ("shape-mismatch", "of different sizes") if len(sizes) > 1 else ("p2p-mismatch", "that do not end")
-    return _Conclusion(rule, kinds, f"{parts}, transfers {end}", fact, "the lines do not name the partners")
-
-
-def _find_ring(progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+def _find_ring(progress: Progress, calls: Sequence[Call]) -> Conclusion | None:
     """Each call waits for a rank that waits in another one."""
     by_key = {call.key: call for call in calls}
     if len(calls) < 2 or any(_next_calls(call, by_key) == [] for call in calls if not call.is_transfer):
@@ -388,7 +371,7 @@ def _next_calls(call: Call, by_key: Mapping[CallKey, Call]) -> list[CallKey]:
     return [] if call.is_whole else sorted(by_key.keys() - {call.key})
 
 
-def _conclude_ring(progress: Progress, ring: Sequence[Call]) -> _Conclusion | None:
+def _conclude_ring(progress: Progress, ring: Sequence[Call]) -> Conclusion | None:
     """Of the largest group with known members, the few that wait in it, or that do not, are odd."""
     known = [call for call in ring if call.elsewhere]
     if not known:
@@ -405,11 +388,11 @@ def _conclude_ring(progress: Progress, ring: Sequence[Call]) -> _Conclusion | No
     text = ", ".join(f"{_who_waits(call)} in {call}" for call in ordered[:_MOST_SHOWN])
     if not progress.members and not _are_members_of_both(progress, usual, others):
         uncertainty = "the lines do not show all members of these groups"
-        return _Conclusion("wrong-group", ranks, text, ordered[0].first.fact, uncertainty)
+        return Conclusion("wrong-group", ranks, text, ordered[0].first.fact, uncertainty)
     text += ": each waits for ranks that wait in another of these calls"
     is_clear = not is_tied and len(ring) == _PAIR and all(_never_came(progress, call) for call in ring)
     uncertainty = "" if is_clear else "any of them may use the wrong order or group"
-    return _Conclusion("group-order", ranks, text, ordered[0].first.fact, uncertainty)
+    return Conclusion("group-order", ranks, text, ordered[0].first.fact, uncertainty)
 
 
 def _never_came(progress: Progress, call: Call) -> bool:
@@ -419,7 +402,7 @@ def _never_came(progress: Progress, call: Call) -> bool:
     return bool(counts) and all(count is not None and count < (call.seq or 0) for count in counts)
 
 
-def _find_overlap(calls: Sequence[Call]) -> _Conclusion | None:
+def _find_overlap(calls: Sequence[Call]) -> Conclusion | None:
     """Nobody is missing in two calls, and the same ranks wait in both: they may have entered them in another order."""
     complete = sorted((call for call in calls if not call.elsewhere), key=lambda call: (len(call.waiting), call.key))
     for number, call in enumerate(complete):
@@ -428,7 +411,7 @@ def _find_overlap(calls: Sequence[Call]) -> _Conclusion | None:
             if len(both) >= _PAIR:
                 text = f"{format_ranks(both)} wait in {call} and in {other}, and no rank is missing in either"
                 uncertainty = "the lines do not show in which order each rank entered them"
-                return _Conclusion("group-order", both, text, call.first.fact, uncertainty)
+                return Conclusion("group-order", both, text, call.first.fact, uncertainty)
     return None
 
 
@@ -446,7 +429,7 @@ def _are_members_of_both(progress: Progress, usual: Call, others: Sequence[Call]
     )
 
 
-def _find_compared(progress: Progress, calls: Sequence[Call]) -> _Conclusion | None:
+def _find_compared(progress: Progress, calls: Sequence[Call]) -> Conclusion | None:
     """All wait in one call, and torch's own comparison says that a few had not started it."""
     if not calls or calls[0].seq is None:
         return None
@@ -456,10 +439,10 @@ def _find_compared(progress: Progress, calls: Sequence[Call]) -> _Conclusion | N
         return None
     text = f"{format_ranks(call.waiting)} wait in {call}; torch's own comparison says that {format_ranks(late)} never"
     uncertainty = "such a rank may wait for another one on its device"
-    return _Conclusion("lagging-rank", late, f"{text} started it", progress.compared[min(late)][1], uncertainty)
+    return Conclusion("lagging-rank", late, f"{text} started it", progress.compared[min(late)][1], uncertainty)
 
 
-def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> _Conclusion | None:
+def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> Conclusion | None:
     """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before.
 
     Ranks are numbered without gaps: a number between theirs is a rank of which nothing was read.
@@ -471,10 +454,10 @@ def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress)
     call = calls[0]
     if call.seq is None or any(entry.completed is None for entry in call.waiting.values()):
         text = f"{format_ranks(call.waiting)} timed out in {call}; no line says which rank did not come"
-        return _Conclusion("same-wait", (), text, call.first.fact) if call.group in progress.members else None
+        return Conclusion("same-wait", (), text, call.first.fact) if call.group in progress.members else None
     text = f"{format_ranks(call.waiting)} all wait in {call} with the same sizes, and no rank is missing:"
     contradiction = describe_stacks(context, call.waiting.keys()).replace("; ", "; but ", 1)
-    return _Conclusion(
+    return Conclusion(
         "stuck-in-collective",
         call.waiting,
         f"{text} the transfer itself hangs{contradiction}",
