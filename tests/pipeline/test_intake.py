@@ -108,6 +108,14 @@ def test_nothing_but_programs_is_nothing_read(tmp_path: Path) -> None:
     assert source_code.unread == [(str(tmp_path / "train.py"), "a program, settings or a document")]
 
 
+@pytest.mark.parametrize(("others", "is_read"), [((), True), (("README.md",), False), (("rank0.log",), False)])
+def test_a_report_that_is_all_there_is_is_read(tmp_path: Path, others: tuple[str, ...], is_read: bool) -> None:
+    """A document may quote the job; beside other files it is skipped."""
+    for name in ("issue.md", *others):
+        (tmp_path / name).write_text("# Our job hangs\n\nWe run it on two nodes since last week.\n", encoding="utf-8")
+    assert (str(tmp_path / "issue.md") in [file.name for file in take_in(tmp_path).files]) is is_read
+
+
 def test_a_log_is_read_by_any_name(tmp_path: Path) -> None:
     """The text decides where it has lines of a writer: timestamps, ranks, steps."""
     names = ("README", "README.md", "NOTES.txt", "train.sh", "history.csv")

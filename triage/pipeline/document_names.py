@@ -18,6 +18,7 @@ _WRITTEN = masked_re(
     r"jl|rb|lua|pl|pm|php|swift|sql|proto|cmake|tf|sh|bash|zsh|fish|ps1|bat|sbatch|slurm|pbs|ya?ml|toml|ini|cfg|conf|"
     r"properties|j2|tmpl|md|mdx|markdown|rst|adoc|tex|bib|diff|patch|svg)$"
 )
+_PROSE = lazy_re(r"(?i)\.(?:html?|md|mdx|markdown|rst|adoc)$")
 _WRITTEN_STEM = lazy_re(r"(?:^|/)(?:Makefile|Dockerfile|Jenkinsfile|Justfile|CMakeLists\.txt|requirements[\w-]*\.txt)$")
 _OUTPUT = lazy_re(
     r"(?i)\.(?:log|out|err|stdout|stderr|stdlog|console|trace|[oe]\d+)(?:[.-]?\d+)?$|(?:^|/)(?:stdout|stderr|messages|"
@@ -47,3 +48,8 @@ def classify_name(name: str) -> NameKind:
     if _OUTPUT.search(name) or not _TEXT.search(name):
         return "output"
     return "document" if _DOCUMENT.search(name) else "neutral"
+
+
+def is_prose(name: str) -> bool:
+    """Whether a file is a document by its name: people write in it about jobs, and quote their lines."""
+    return _PROSE.search(name) is not None or classify_name(name) == "document"

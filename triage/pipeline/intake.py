@@ -15,7 +15,7 @@ from triage.base.content_digest import digest_bytes, digest_list, start_digest
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Source, Warning
-from triage.pipeline.document_names import NameKind, classify_name
+from triage.pipeline.document_names import NameKind, classify_name, is_prose
 from triage.pipeline.document_texts import SAMPLE_BYTES, TextKind, classify_text
 from triage.ranks.file_names import is_process_snapshot
 from triage.scan.interface import ScanResult
@@ -121,6 +121,7 @@ class Intake:
         self, files: Sequence[sources.File], paths: Sequence[str] = (), warnings: Sequence[Warning] = ()
     ) -> None:
         self._named_by_user = frozenset(paths)
+        self._is_one_file = len(files) == 1
         self._roots = sorted((path.rstrip("/") + "/" for path in paths), key=len, reverse=True)
         self.warnings: list[Warning] = []
         self.artifacts: list[Artifact] = []
@@ -144,13 +145,16 @@ class Intake:
         """Skip a file that people write, not jobs, by its name and its text, and return whether it is skipped.
 
         A path that the user named is read whatever it is, and so is a whole environment (`export -p > env.sh`), the
-        state of objects that a cluster writes (`kubectl get pod -o yaml`), and a text that is a log by any name.
+        state of objects that a cluster writes (`kubectl get pod -o yaml`), a text that is a log by any name, and a
+        document that is all there is: a report with the lines of the job in it.
         `start` has the first bytes, and may have the last ones behind them.
         """
         if name in self._named_by_user or (content is not None and _is_whole_environment(content)):
             return False
         kind = self._classify_name(name)
         if kind == "output" or (kind in ("fixture", "neutral") and not self._has_output):
+            return False
+        if self._is_one_file and is_prose(self._below_root(name)):
             return False
         if kind == "written":
             is_skipped = not (name.endswith(_STATE_FILES) and _OBJECT_STATE.search(start) is not None)
