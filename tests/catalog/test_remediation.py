@@ -70,6 +70,8 @@ def test_every_summary_of_the_catalog_survives_missing_captures(catalog: Catalog
         ("Free space (behind {path}), or go on.", "Free space, or go on."),
         ("Stop the process in {pid}; then restart. Read on.", "Read on."),
         ("Restart; then read {path}.", "Restart."),
+        ("Restart. The message is: {path}.", "Restart."),
+        ("Read the message: {path}.", "Read the message."),
         ("Rank {rank} asked for it on {host}.", "The affected rank asked for it on the host."),
         ("Open {host}:{path} first. Then restart.", "Then restart."),
         ("{ranks} hit it: torch.cuda.reset().", "The affected ranks hit it: torch.cuda.reset()."),

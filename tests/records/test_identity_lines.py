@@ -18,6 +18,8 @@ from triage.records.identity_lines import learn_from_head, learn_from_line, lear
         ("process rank 3/8 is up", {8}),
         ("init done | rank=3 | world=16 | device=cuda:3", {16}),
         ("world_size: 4", {4}),
+        ("batch is not micro_batch * steps * world_size 128 != 4 * 5 * 6", set()),
+        ("world_size 128 == 4 * 32", set()),
         ("tp rank 3 of 8", set()),
         ("local rank 3 of 8", set()),
         ("rank 12 of 8", set()),

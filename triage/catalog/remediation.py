@@ -23,6 +23,7 @@ _HOST = lazy_re(r"\{host\}(?!:\S)")  # before a port it must be a name
 _PARENTHESES = lazy_re(r" ?\([^()]*\)")
 _SENTENCE_END = lazy_re(r"(?<=[.!?]) +(?=[^a-z])")
 _HEAD = lazy_re(r"([^;]*?:) +(.*)")
+_OPEN_END = lazy_re(r"\b(?:is|are|was|were):$")
 _PLAIN_WORD = lazy_re(r"[a-z]+(?=[ ,])")
 
 
@@ -90,7 +91,9 @@ def _complete_clauses(sentence: str, is_complete: Callable[[str], bool]) -> str:
     head = _HEAD.fullmatch(sentence)
     if head is not None and not is_complete(head[1]):
         sentence = head[2]
-    clauses = itertools.takewhile(is_complete, re.split(r"(?<=[:;]) +", sentence))
+    clauses = list(itertools.takewhile(is_complete, re.split(r"(?<=[:;]) +", sentence)))
+    if clauses and _OPEN_END.search(clauses[-1]):
+        clauses.pop()  # it only announced what is missing
     return re.sub(r"[:;]$", ".", _capitalized(" ".join(clauses)))
 
 

@@ -34,8 +34,9 @@ _WORKERS = lazy_re(
 _ENVIRONMENT = masked_re(
     r"(?<!LOCAL_)(?:\bRANK|SLURM_PROCID)[=:] ?(\d{1,18})\b.{0,80}?(?:\bLOCAL_RANK|SLURM_LOCALID)[=:] ?(\d{1,18})\b"
 )
+# Not the last name of a formula: `micro_batch * world_size 128 != 4 * 6`.
 WORLD_SIZE = masked_re(
-    r"(?i)\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
+    r"(?i)(?<![*/+%] )\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b(?! ?(?:!=|==|[*%]))|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
 )
 # `rank 3 of 12`, behind no word that makes it the rank in a group or on a node.
 RANK_OF_WORLD = masked_re(

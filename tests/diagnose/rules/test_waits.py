@@ -230,6 +230,7 @@ def test_transfers_without_their_other_half(operations: Sequence[str], expected:
     [
         (("recv", "recv"), (1, 0), ("p2p-mismatch", [0, 1], True)),
         (("recv", "send"), (1, 0), None),
+        (("SendRecv", "SendRecv"), (1, 0), None),
         (("recv", "recv"), (1, 2), None),
     ],
 )

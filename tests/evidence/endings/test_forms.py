@@ -82,6 +82,19 @@ def test_a_status_behind_prefixes_says_no_more(line: str, is_status: bool) -> No
     assert (classify_raw(line, line).weight == STATUS) == is_status
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("[plan_cache] Error: No plan was built successfully.", "error of a program"),
+        ("[plan_cache] Error: the plan could not be loaded successfully", "error of a program"),
+        ("[plan_cache] Error: plan 3 is stale, plan 4 was built successfully", "unlike"),
+    ],
+)
+def test_the_error_of_a_part_of_a_program(line: str, name: str) -> None:
+    """A part in brackets states it; a success takes it back, unless it is denied itself."""
+    assert classify(line).name == name
+
+
 def test_a_level_below_error_takes_a_weak_form_back() -> None:
     """The same words at WARNING are no ending; at ERROR they are."""
     text = "lease of partition 4 lost"

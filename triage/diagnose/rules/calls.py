@@ -27,6 +27,8 @@ _HALVES = "either half may have made the wrong call"
 _LATE_FACTOR, _LATE_MILLISECONDS = 1.2, 10_000
 
 _MOST_SHOWN = 3
+# One half of a transfer; `SendRecv` may be either.
+_HALF = lazy_re(r"(?i)^i?(?:send|recv|receive)$")
 
 
 def divergent_call(context: RuleContext) -> list[Evidence]:
@@ -170,7 +172,9 @@ def compare_partners(transfers: Sequence[Call]) -> Conclusion | None:
     waiting = {rank: entry for call in transfers for rank, entry in call.waiting.items()}
     for rank, entry in waiting.items():
         partner = waiting.get(entry.partner) if entry.partner is not None else None
-        if partner is not None and partner.partner == rank and partner.op == entry.op:
+        if partner is None or partner.partner != rank or partner.op != entry.op:
+            continue
+        if _HALF.match(entry.op):
             ranks = {rank, partner.rank}
             text = f"{format_ranks(ranks)} both wait in {entry.op} of {entry.group.label}, each for the other"
             return Conclusion("p2p-mismatch", ranks, text, entry.fact)

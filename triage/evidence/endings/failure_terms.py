@@ -74,6 +74,10 @@ _GOES_ON = masked_re(
     r"\bcounted as\b|\breplaced\b|"
     r"\?\s*$|\bstatus 0\b|\bcode 0\b|\bTODO\b|\bfixed in\b"
 )
+# No plan was built successfully, it could not be loaded successfully.
+_NO_SUCCESS = masked_re(
+    r"(?i)(?:\b(?:no|none|not|never|cannot|without|failed to)\b|n't\b)[^,.;:]{1,60}?\bsuccess(?:ful|fully)?\b"
+)
 _WARNS = masked_re(r"(?i)\bwarn(?:ing)?\b|\bWARN|\bWRN\b|\bdeprecat")
 # What takes a term back in languages that are written without blanks: no, none, 0, and names of rates and counts.
 _CJK_NONE_BEFORE = lazy_re(r"(?:无|無|没有|沒有|零|(?<![\d.])0\s?(?:个|個|次|件)?|ゼロ|없는)\s?$")
@@ -99,7 +103,7 @@ _SENTENCE_WORDS = 3
 
 def goes_on(line: str) -> bool:
     """Whether the line says that the program goes on, or asks."""
-    return _GOES_ON.search(line[:_LONGEST]) is not None
+    return _GOES_ON.search(_NO_SUCCESS.sub(" ", line[:_LONGEST])) is not None
 
 
 def warns(line: str) -> bool:

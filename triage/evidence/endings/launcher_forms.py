@@ -68,7 +68,8 @@ FORMS: tuple[Form, ...] = (
     weak(
         "error of a program",
         "any",
-        r"^[\w.@/+-]{1,60}(?:\[\d+\])?: (?:error|fatal|FATAL|Error|ERROR|abort|panic)\b(?:\[\w+\])?:? \S",
+        r"^(?:[\w.@/+-]{1,60}(?:\[\d+\])?: (?:error|fatal|FATAL|Error|ERROR|abort|panic)\b(?:\[\w+\])?:?|"
+        r"\[[\w.@/+-]{1,60}\] (?:error|fatal|FATAL|Error|ERROR|abort|panic): ?) \S",
         "slurmstepd: error: execve(): /workspace/bin/train: No such file or directory",
         MESSAGE + 2,
     ),
