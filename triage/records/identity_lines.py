@@ -36,7 +36,8 @@ _ENVIRONMENT = masked_re(
 )
 # Not the last name of a formula: `micro_batch * world_size 128 != 4 * 6`.
 WORLD_SIZE = masked_re(
-    r"(?i)(?<![*/+%] )\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b(?! ?(?:!=|==|[*%]))|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
+    r"(?i)(?<![*/+%] )\b(?:world[_ ]?size[ =:]+|world[=:] ?)(\d{1,7})\b(?! ?(?:!=|==|[*%]))"
+    r"|\bnranks[ =](\d{1,7})\b|\b\d+/(\d{1,18}) clients joined"
 )
 # `rank 3 of 12`, behind no word that makes it the rank in a group or on a node.
 RANK_OF_WORLD = masked_re(

@@ -51,8 +51,8 @@ BOXES = [
 def test_boxes_about_ends_are_left_out(boxes: list[str]) -> None:
     """What a rank wrote above stays; the rules that open boxes hold no text."""
     lines = [Line(n, text.encode(), 1970) for n, text in enumerate(["FATAL: gone", *boxes])]
-    kept = without_tables(lines, [""] * len(lines))[0]
-    assert [line.data.decode() for line in kept if line.data.decode() != BOX_RULE] == ["FATAL: gone"]
+    own, _ = without_tables(lines, [""] * len(lines))
+    assert [line.data.decode() for line in own if line.data.decode() != BOX_RULE] == ["FATAL: gone"]
 
 
 def test_a_box_that_states_a_cause_stays() -> None:
