@@ -176,7 +176,7 @@ class Recurrence:
 
     `total` counts them all, `recent` those of the week before it; `last_at` is when the latest of them failed. `hosts`
     are those that failed in all of them and in this one. `note` is the latest feedback that gives a reason, behind who
-    gave it. `fix` says what was last done about the cause: its fix, and the latest comment.
+    gave it. `fix` says what was last done about the cause: its fix, assignee and ticket, and the latest comment.
     """
 
     total: int
