@@ -16,11 +16,14 @@ from typing import Any
 
 from triage.base.errors import OptionError
 from triage.bots.http import read_retry_after
-from triage.bots.interface import RetryLater, Undelivered
+from triage.bots.interface import Held, RetryLater, Undelivered, Unsure
 
 _ONE_AT_A_TIME = threading.Lock()
 # Attributes of apprise's services for a key by which the receiver folds repeated deliveries into one.
 _KEY_ATTRIBUTES = ("dedup", "alias")
+_OF_GATEWAYS = (502, 504)  # the answer of the receiver was lost behind a gateway
+
+REPEATED = "Sent again, because the answer to the first message was lost. If you see it twice, it is one failure."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,14 @@ class ChannelMessage:
     key: str
 
 
-def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float) -> None:
-    """Send the message to an address of apprise. Raises RetryLater or Undelivered; no error contains the address."""
+def send(
+    url: str, message: ChannelMessage, *, is_failure: bool, timeout: float, is_repeat: bool = False, hold: bool = False
+) -> None:
+    """Send the message to an address of apprise. Raises RetryLater or Undelivered; no error contains the address.
+
+    `is_repeat`: an earlier try may have arrived. Where the receiver does not fold the two, the message says so, or with
+    `hold` it is not sent.
+    """
     library = _import_library()
     service = library.Apprise.instantiate(url)
     if service is None:
@@ -42,6 +51,12 @@ def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float)
         )
     service.socket_connect_timeout = service.socket_read_timeout = timeout
     service.overflow_mode = library.OverflowMode.TRUNCATE  # several messages would be several notifications
+    is_doubled = is_repeat and not _folds(service)
+    if is_doubled and hold:
+        raise Held(
+            "nobody knows whether the message arrived: the answer to it was lost",
+            hint="look into the channel; `triage outbox retry` sends it again",
+        )
     for name in _KEY_ATTRIBUTES:
         if getattr(service, name, "") is None:
             setattr(service, name, message.key)
@@ -50,13 +65,19 @@ def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float)
     kind = library.NotifyType.FAILURE if is_failure else library.NotifyType.WARNING
     with _ONE_AT_A_TIME, _observe_responses() as responses, _name_mails(message):
         is_sent = apprise.notify(
-            body=_neutralize(message.body),
-            title=_neutralize(message.title),
+            body=neutralize(f"{REPEATED}\n\n{message.body}" if is_doubled else message.body),
+            title=neutralize(message.title),
             notify_type=kind,
             body_format=library.NotifyFormat.TEXT,
         )
     if not is_sent:
         raise _describe_failure(str(service.service_name), responses)
+
+
+def _folds(service: Any) -> bool:
+    """Whether the receiver makes one of two deliveries: by a key, or mailboxes by the Message-ID."""
+    has_key = any(hasattr(service, name) for name in _KEY_ATTRIBUTES)
+    return has_key or type(service).__module__.startswith("apprise.plugins.email")
 
 
 def _import_library() -> Any:
@@ -114,10 +135,12 @@ def _name_mails(message: ChannelMessage) -> Iterator[None]:
 def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
     """Return the error for a failed delivery: permanent only if the receiver refused it."""
     if not responses:
-        return RetryLater(f"{service} did not confirm the message")
+        return Unsure(f"{service} did not confirm the message")
     status = responses[-1].status_code
-    if status == 429 or status >= 500 or status < 400:
-        headers = {name.lower(): value for name, value in responses[-1].headers.items()}
+    headers = {name.lower(): value for name, value in responses[-1].headers.items()}
+    if status < 400 or status in _OF_GATEWAYS:
+        return Unsure(f"{service} answered {status}", wait=read_retry_after(headers))
+    if status == 429 or status >= 500:
         return RetryLater(f"{service} answered {status}", wait=read_retry_after(headers))
     return Undelivered(
         f"{service} answered {status}",
@@ -125,6 +148,6 @@ def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
     )
 
 
-def _neutralize(text: str) -> str:
+def neutralize(text: str) -> str:
     """Let text from logs mention nobody and make no links, by invisible characters."""
     return text.replace("@", "@\u200b").replace("](", "]\u200b(")
