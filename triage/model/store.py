@@ -111,6 +111,11 @@ class Cluster:
     signature: str | None = None
     redirect: str | None = None
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """`file:function` of the frames that raised it, or the programs that printed it, over all fingerprints."""
+        return tuple(dict.fromkeys(place for key in self.keys for place in key.places))
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
