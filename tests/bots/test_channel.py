@@ -163,6 +163,14 @@ def test_a_refused_message_is_not_held(channel_bench: Bench, receiver: ChannelSe
     assert "Sent again" not in str(message.content)
 
 
+def test_a_receiver_that_is_not_reached_got_nothing(channel_bench: Bench) -> None:
+    """A refused connection leaves the post waiting, also where unsure ones are held."""
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, "json://127.0.0.1:1/", rounds=3, unsure="hold")
+    (post,) = channel_bench.store.outbox.list_posts()
+    assert (post.state, post.error) == ("waiting", "JSON was not reached")
+
+
 @pytest.mark.parametrize("service", FOLDING)
 def test_a_message_that_is_folded_is_not_held(channel_bench: Bench, receiver: ChannelServer, service: str) -> None:
     """Where a repeated delivery shows nothing twice, it is repeated whatever the settings say."""

@@ -63,7 +63,7 @@ def send(
     apprise = library.Apprise(asset=library.AppriseAsset(async_mode=False))
     apprise.add(service)
     kind = library.NotifyType.FAILURE if is_failure else library.NotifyType.WARNING
-    with _ONE_AT_A_TIME, _observe_responses() as responses, _name_mails(message):
+    with _ONE_AT_A_TIME, _observe_responses() as exchange, _name_mails(message):
         is_sent = apprise.notify(
             body=neutralize(f"{REPEATED}\n\n{message.body}" if is_doubled else message.body),
             title=neutralize(message.title),
@@ -71,7 +71,7 @@ def send(
             body_format=library.NotifyFormat.TEXT,
         )
     if not is_sent:
-        raise _describe_failure(str(service.service_name), responses)
+        raise _describe_failure(str(service.service_name), exchange)
 
 
 def _folds(service: Any) -> bool:
@@ -91,24 +91,40 @@ def _import_library() -> Any:
     return apprise
 
 
-@contextlib.contextmanager
-def _observe_responses() -> Iterator[list[Any]]:
-    """Yield a list that gets the HTTP responses; one that asks to come later ends the attempt."""
-    import requests
+@dataclass(slots=True)
+class _Exchange:
+    """The HTTP responses of an attempt, and whether it found no receiver to send anything to."""
 
-    responses: list[Any] = []
+    responses: list[Any]
+    is_unreached: bool = False
+
+
+@contextlib.contextmanager
+def _observe_responses() -> Iterator[_Exchange]:
+    """Yield what gets the HTTP responses; one that asks to come later ends the attempt."""
+    import requests
+    import urllib3
+
+    exchange = _Exchange([])
     send = requests.Session.send
 
     def observe(session: Any, request: Any, **options: Any) -> Any:
-        response = send(session, request, **options)
-        responses.append(response)
+        try:
+            response = send(session, request, **options)
+        except requests.ConnectionError as error:
+            reason = getattr(error.args[0], "reason", None) if error.args else None
+            exchange.is_unreached = isinstance(
+                reason, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
+            )
+            raise
+        exchange.responses.append(response)
         if response.status_code == 429 or response.status_code >= 500:
             raise requests.RequestException("the receiver asks to come later")
         return response
 
     setattr(requests.Session, "send", observe)  # noqa: B010 - mypy refuses to assign to a method
     try:
-        yield responses
+        yield exchange
     finally:
         setattr(requests.Session, "send", send)  # noqa: B010
 
@@ -132,8 +148,11 @@ def _name_mails(message: ChannelMessage) -> Iterator[None]:
         module.make_msgid = make_msgid
 
 
-def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
+def _describe_failure(service: str, exchange: _Exchange) -> Undelivered:
     """Return the error for a failed delivery: permanent only if the receiver refused it."""
+    responses = exchange.responses
+    if not responses and exchange.is_unreached:
+        return RetryLater(f"{service} was not reached")
     if not responses:
         return Unsure(f"{service} did not confirm the message")
     status = responses[-1].status_code
