@@ -51,7 +51,7 @@ def test_the_week_is_what_the_page_tells(script: ModuleType, tmp_path: Path) -> 
         assert store.causes.get(team.ignored, now=script.evening(6)).status == "open"
         assert any(cluster.name for cluster in store.clusters.list_clusters())
     assert re.search(r"comes back: \d+ failures? since the fix, so it is regressed\. The report", page)
-    assert "Last fixed in trainer 4.2 on 2026-03-03. Ticket: T-381. Last comment by mira" in page
+    assert "Last fixed in trainer 4.2 on 2026-03-03. Assigned to mira. Ticket: T-381. Last comment by mira" in page
     assert headings(page) == headings((DOCS / "team.md").read_text(encoding="utf-8"))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from tests.bots.factories import Bench, same_job
 from tests.store.factories import known_diagnosis, unknown_diagnosis
-from triage.bots import apprise_client
+from triage.bots import apprise_client, discord
 from triage.bots.apprise_client import ChannelMessage
 from triage.bots.channel import ChannelBot
 from triage.bots.interface import Undelivered
@@ -20,7 +22,7 @@ from triage.bots.work import deliver_due
 from triage.settings.loading import load
 from triage.settings.notifications import ChannelSettings, Route
 from triage.testing.channels import ChannelServer, MailServer
-from triage.testing.local import Reply
+from triage.testing.local import Reply, Request
 
 requests = pytest.importorskip("requests")
 pytest.importorskip("apprise")
@@ -33,7 +35,10 @@ ADDRESSES = {
     "opsgenie": "opsgenie://a-secret-key-0123456789",
     "teams": "workflows://flows.example:443/643e69f83c8944/a-secret-signature",
 }
-FOLDING = ("pagerduty", "opsgenie")  # their protocols have a key that makes one of two
+BOT_NAME = "discord bot"
+EACH = {**ADDRESSES, BOT_NAME: "discordbot://a-secret.token@4711"}
+# Their protocols have a key that makes one of two, or list what was sent.
+FOLDING = ("pagerduty", "opsgenie", BOT_NAME)
 
 
 @pytest.fixture
@@ -48,6 +53,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ChannelServer]:
             return send(adapter, request, **options)
 
         monkeypatch.setattr(requests.adapters.HTTPAdapter, "send", redirect)
+        monkeypatch.setattr(discord, "API", f"{server.url}/api/v10")
         yield server
 
 
@@ -57,9 +63,9 @@ def mail() -> Iterator[MailServer]:
         yield server
 
 
-def deliver(bench: Bench, address: str, rounds: int = 1, name: str = "team") -> None:
+def deliver(bench: Bench, address: str, rounds: int = 1, name: str = "team", unsure: str = "repeat") -> None:
     """Deliver with a bot like in a new process; an hour passes between the rounds."""
-    settings = ChannelSettings.model_validate({"targets": {name: {"url": address}}, "timeout": 5})
+    settings = ChannelSettings.model_validate({"targets": {name: {"url": address, "unsure": unsure}}, "timeout": 5})
     for _ in range(rounds):
         deliver_due(bench.store, [ChannelBot(settings, "https://triage.example")], clock=lambda: bench.now)
         bench.now += 3600
@@ -67,11 +73,11 @@ def deliver(bench: Bench, address: str, rounds: int = 1, name: str = "team") -> 
 
 def dying(is_sent: bool) -> Callable[..., None]:
     """Return a function that ends the process, before or after it sends."""
-    send = apprise_client.send
+    send = ChannelBot._send
 
-    def die(*arguments: object, **options: object) -> None:
+    def die(*arguments: Any) -> None:
         if is_sent:
-            send(*arguments, **options)  # type: ignore[arg-type]
+            send(*arguments)
         raise SystemExit
 
     return die
@@ -83,7 +89,7 @@ def channel_bench(bench: Bench) -> Bench:
     return bench
 
 
-@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("service", EACH)
 @pytest.mark.parametrize("failure", ["429", "500", "cut"])
 def test_one_message_is_visible_after_failures(
     channel_bench: Bench, receiver: ChannelServer, service: str, failure: str
@@ -91,29 +97,127 @@ def test_one_message_is_visible_after_failures(
     """Refused and cut requests are repeated; the message has the headline and the link; ingesting again adds none."""
     receiver.inject_failure(service, failure, times=2)
     stored = channel_bench.ingest(known_diagnosis("a"))
-    deliver(channel_bench, ADDRESSES[service], rounds=4)
+    deliver(channel_bench, EACH[service], rounds=4)
     channel_bench.ingest(known_diagnosis("a"))
-    deliver(channel_bench, ADDRESSES[service])
+    deliver(channel_bench, EACH[service])
     (message,) = receiver.visible
     assert message.service == service
     assert stored.id in str(message.content).replace("\\", "")  # of Markdown
-    assert len(receiver.requests) == 3
+    posted = [request for request in receiver.requests if request.method == "POST"]
+    assert len(posted) == (2 if service == BOT_NAME else 3)  # the bot's second request looked, and failed
+    assert ("Sent again" in str(message.content)) == (failure == "cut" and service not in FOLDING)
     assert {post.state for post in channel_bench.store.outbox.list_posts()} <= {"sent"}
 
 
-@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("service", EACH)
 def test_a_lost_answer_makes_no_message_twice_where_there_is_a_key(
     channel_bench: Bench, receiver: ChannelServer, service: str
 ) -> None:
-    """PagerDuty and Opsgenie fold the repeated request; Discord and Teams cannot, and nothing is lost."""
+    """PagerDuty, Opsgenie and a bot of Discord show one; Teams and webhooks of Discord two, and the second says so."""
     receiver.inject_failure(service, "cut after")
     channel_bench.ingest(known_diagnosis("a"))
-    deliver(channel_bench, ADDRESSES[service], rounds=3)
+    deliver(channel_bench, EACH[service], rounds=3)
     assert len(receiver.requests) == 2
-    assert len(receiver.visible) == (1 if service in FOLDING else 2)
+    first, *others = receiver.visible
+    assert "Sent again" not in str(first.content)
+    assert ["Sent again" in str(message.content) for message in others] == ([] if service in FOLDING else [True])
 
 
-@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("service", ["teams", "discord"])
+@pytest.mark.parametrize("failure", ["cut", "cut after", "504", "kill"])
+def test_a_held_message_is_visible_once_at_most(
+    channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch, service: str, failure: str
+) -> None:
+    """With `unsure = "hold"` a message whose answer was lost is a dead letter that says so; a person sends it."""
+    channel_bench.ingest(known_diagnosis("a"))
+    with monkeypatch.context() as patch:
+        if failure == "kill":
+            patch.setattr(ChannelBot, "_send", dying(is_sent=True))
+            with pytest.raises(SystemExit):
+                deliver(channel_bench, EACH[service], unsure="hold")
+        else:
+            receiver.inject_failure(service, failure)
+            deliver(channel_bench, EACH[service], unsure="hold")
+    arrived = 1 if failure in ("cut after", "kill") else 0
+    channel_bench.now += 3600
+    deliver(channel_bench, EACH[service], rounds=3, unsure="hold")
+    assert len(receiver.visible) == arrived
+    (post,) = channel_bench.store.outbox.list_posts(state="dead")
+    assert "nobody knows whether the message arrived" in (post.error or "")
+    assert channel_bench.store.outbox.retry(post.id, now=channel_bench.now)
+    deliver(channel_bench, EACH[service], unsure="hold")
+    assert len(receiver.visible) == arrived + 1
+    assert "Sent again" not in str(receiver.visible[-1].content)
+
+
+@pytest.mark.parametrize("failure", ["429", "500", "503", "401"])
+def test_a_refused_message_is_not_held(channel_bench: Bench, receiver: ChannelServer, failure: str) -> None:
+    """A try that was refused did not arrive, so the next one is the first: also after a person mended the address."""
+    receiver.inject_failure("teams", failure)
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, EACH["teams"], unsure="hold")
+    for post in channel_bench.store.outbox.list_posts(state="dead"):
+        assert channel_bench.store.outbox.retry(post.id, now=channel_bench.now)
+    deliver(channel_bench, EACH["teams"], rounds=2, unsure="hold")
+    (message,) = receiver.visible
+    assert "Sent again" not in str(message.content)
+
+
+def test_a_receiver_that_is_not_reached_got_nothing(channel_bench: Bench) -> None:
+    """A refused connection leaves the post waiting, also where unsure ones are held."""
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, "json://127.0.0.1:1/", rounds=3, unsure="hold")
+    (post,) = channel_bench.store.outbox.list_posts()
+    assert (post.state, post.error) == ("waiting", "JSON was not reached")
+
+
+@pytest.mark.parametrize("service", FOLDING)
+def test_a_message_that_is_folded_is_not_held(channel_bench: Bench, receiver: ChannelServer, service: str) -> None:
+    """Where a repeated delivery shows nothing twice, it is repeated whatever the settings say."""
+    receiver.inject_failure(service, "cut after")
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, EACH[service], rounds=3, unsure="hold")
+    assert len(receiver.visible) == 1
+    assert not channel_bench.store.outbox.list_posts(state="dead")
+
+
+@pytest.mark.parametrize("others", [0, 99, 100, 250])
+@pytest.mark.parametrize("failure", ["cut after", "half", "500"])
+def test_a_bot_of_discord_finds_its_message(
+    channel_bench: Bench, receiver: ChannelServer, others: int, failure: str
+) -> None:
+    """Also days later, when Discord has forgotten the nonce, among any number of messages and after failed requests."""
+    receiver.keeps_nonces = False
+    receiver.inject_failure(BOT_NAME, failure)
+    receiver.inject_failure(BOT_NAME, "429")
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, EACH[BOT_NAME])
+    foreign = {"embeds": [{"title": "t"}]}
+    for _ in range(others):
+        assert receiver.handle(Request("POST", "/api/v10/channels/4711/messages", {}, {}, json.dumps(foreign).encode()))
+    deliver(channel_bench, EACH[BOT_NAME], rounds=3)
+    shown = [message for message in receiver.visible if message.content["embeds"][0]["title"] != "t"]
+    assert len(shown) == 1
+    assert {post.state for post in channel_bench.store.outbox.list_posts()} == {"sent"}
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_a_bot_that_may_not_post_is_a_dead_letter(
+    channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch, status: int
+) -> None:
+    """The error says what the bot needs, and holds no part of the address; a wrong address is one too."""
+    monkeypatch.setattr(receiver, "handle", lambda request: Reply(status, {"message": "no"}))
+    channel_bench.ingest(known_diagnosis("a"))
+    deliver(channel_bench, EACH[BOT_NAME])
+    (post,) = channel_bench.store.outbox.list_posts(state="dead")
+    assert f"Discord answered {status}" in (post.error or "")
+    assert "secret" not in (post.error or "")
+    with pytest.raises(Undelivered) as error:
+        discord.post_once("discordbot://a-secret", ChannelMessage("t", "b", "k"), since=0, may_exist=False, timeout=1)
+    assert "secret" not in f"{error.value} {error.value.hint}"
+
+
+@pytest.mark.parametrize("service", EACH)
 @pytest.mark.parametrize("is_sent", [False, True])
 def test_a_kill_loses_nothing(
     channel_bench: Bench, receiver: ChannelServer, monkeypatch: pytest.MonkeyPatch, service: str, is_sent: bool
@@ -121,15 +225,15 @@ def test_a_kill_loses_nothing(
     """A process killed before the request leaves one message, as does one killed after it where there is a key."""
     channel_bench.ingest(known_diagnosis("a"))
     with monkeypatch.context() as patch:
-        patch.setattr(apprise_client, "send", dying(is_sent))
+        patch.setattr(ChannelBot, "_send", dying(is_sent))
         with pytest.raises(SystemExit):
-            deliver(channel_bench, ADDRESSES[service])
+            deliver(channel_bench, EACH[service])
     channel_bench.now += 3600  # the lease of the killed process ends
-    deliver(channel_bench, ADDRESSES[service], rounds=2)
+    deliver(channel_bench, EACH[service], rounds=2)
     assert len(receiver.visible) == (2 if is_sent and service not in FOLDING else 1)
 
 
-@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("service", EACH)
 @pytest.mark.parametrize("seconds", [7, 600])
 def test_retry_after_is_respected(channel_bench: Bench, receiver: ChannelServer, service: str, seconds: int) -> None:
     """One request gets 429; the next one comes when the receiver said, not before, whatever the library would do."""
@@ -137,11 +241,11 @@ def test_retry_after_is_respected(channel_bench: Bench, receiver: ChannelServer,
     receiver.inject_failure(service, "429")
     channel_bench.ingest(known_diagnosis("a"))
     before = channel_bench.now
-    deliver(channel_bench, ADDRESSES[service])
+    deliver(channel_bench, EACH[service])
     (post,) = channel_bench.store.outbox.list_posts()
     assert len(receiver.requests) == 1
     assert post.next_at == before + seconds
-    assert "answered 429" in (post.error or "")
+    assert "429" in (post.error or "")
 
 
 @pytest.mark.parametrize("failure", ["451", "cut"])
@@ -175,7 +279,7 @@ def test_a_kill_leaves_one_mail(
     address = f"mailto://127.0.0.1:{mail.port}?from=a@b.example&to=c@d.example"
     channel_bench.ingest(known_diagnosis("a"))
     with monkeypatch.context() as patch:
-        patch.setattr(apprise_client, "send", dying(is_sent))
+        patch.setattr(ChannelBot, "_send", dying(is_sent))
         with pytest.raises(SystemExit):
             deliver(channel_bench, address)
     channel_bench.now += 3600  # the lease of the killed process ends
@@ -192,7 +296,7 @@ def test_another_headline_is_another_message(channel_bench: Bench, receiver: Cha
     assert len(receiver.visible) == 2
 
 
-@pytest.mark.parametrize("service", ADDRESSES)
+@pytest.mark.parametrize("service", EACH)
 def test_long_reports_are_one_message(channel_bench: Bench, receiver: ChannelServer, service: str) -> None:
     """A report above the service's limit is cut, not split."""
     diagnosis = known_diagnosis("a")
@@ -201,7 +305,7 @@ def test_long_reports_are_one_message(channel_bench: Bench, receiver: ChannelSer
     channel_bench.ingest(
         replace(diagnosis, root_cause=replace(diagnosis.root_cause, why=("word " * 9000,), evidence=facts))
     )
-    deliver(channel_bench, ADDRESSES[service], rounds=2)
+    deliver(channel_bench, EACH[service], rounds=2)
     assert len(receiver.visible) == 1
 
 

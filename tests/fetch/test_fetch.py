@@ -297,6 +297,23 @@ def test_the_limit_cuts_between_lines(tmp_path: Path) -> None:
     assert (fetched.is_cut, fetched.size, fetched.names) == (True, 12, ("a", "b"))
 
 
+def test_a_fetch_after_a_kill_has_each_line_once(tmp_path: Path) -> None:
+    """Wherever a fetch was killed, the next one into the same directory leaves what one that was not killed leaves."""
+    pieces = [Piece(name, f"{name} {number}\n") for number in range(3) for name in "ab"]
+
+    def killed_after(count: int) -> Iterator[Piece]:
+        yield from pieces[:count]
+        raise SystemExit
+
+    for count in range(len(pieces) + 1):
+        with pytest.raises(SystemExit):
+            save(killed_after(count), tmp_path, 99)
+        save(pieces, tmp_path, 99)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+            name: f"{name} 0\n{name} 1\n{name} 2\n" for name in "ab"
+        }
+
+
 def test_names_stay_below_the_directory(tmp_path: Path) -> None:
     """A pod or a label that looks like a path writes nothing elsewhere."""
     fetched = save(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from xml.etree import ElementTree
 
 from hypothesis import given
@@ -56,6 +57,23 @@ def test_ranks_with_the_same_history_share_a_lane() -> None:
     assert drawn_lanes(swimlanes.draw(made)) == ["rank 1 F", "rank 0 F", "ranks 2-999 F"]
     late = dataclasses.replace(same[0], time=NOON + 60)
     assert len(drawn_lanes(swimlanes.draw(dataclasses.replace(made, timeline=(root, late, *same[1:], other))))) == 4
+
+
+def test_a_narrow_drawing_fits_a_phone() -> None:
+    """All of its texts and marks are inside of 350 pixels, and its texts are those of the wide one."""
+    root = dataclasses.replace(KNOWN.root_cause, first_time=None)  # type: ignore[type-var]
+    moments = (Moment(NOON, 10000, "closed", "a.b"), Moment(NOON + 3, None, "stopped", "c.d"))
+    for made in (KNOWN, dataclasses.replace(KNOWN, timeline=moments, root_cause=root)):
+        wide, narrow = swimlanes.draw(made), swimlanes.draw(made, narrow=True)
+        assert drawn_lanes(narrow) == drawn_lanes(wide)
+        assert marks(narrow) == marks(wide)
+        tree = ElementTree.fromstring(narrow)
+        assert tree.get("width") == str(swimlanes.NARROW)
+        for text in tree.iter(f"{SVG}text"):
+            length, x = round(6.7 * len(text.text or "")), int(text.get("x") or 0)
+            begin = {"rank": x - length, "tick": x - length // 2}.get(text.get("class") or "", x)
+            assert 0 <= begin <= begin + length <= swimlanes.NARROW
+    assert set(re.findall(r'id="([^"]+)"', narrow)).isdisjoint(re.findall(r'id="([^"]+)"', wide))
 
 
 def test_a_root_cause_without_a_time_stands_beside_the_axis() -> None:

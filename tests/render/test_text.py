@@ -239,3 +239,28 @@ def test_the_advice_begins_on_the_first_screen(diagnosis: Diagnosis) -> None:
     """At 80 columns the verdict, the line and the start of the advice are among the first 24 lines."""
     lines = text.render(diagnosis, width=80, verbose=False, recurrence=Recurrence(2, 2, 0.0, ("node7",))).splitlines()
     assert all(number < 24 for number, line in enumerate(lines) if line.startswith("What to do"))
+
+
+def with_places(*places: str) -> Diagnosis:
+    """Return a diagnosis whose root cause was read at line 7 of these files, by ranks 0, 1, …"""
+    facts = [Evidence("exception", "", "boom", Origin(rank=rank), name, 0, line=7) for rank, name in enumerate(places)]
+    return replace(KNOWN, root_cause=replace(CAUSE, evidence=tuple(facts)))
+
+
+@pytest.mark.parametrize("letters", [30, 70, 200])
+def test_a_place_is_in_one_piece(letters: int) -> None:
+    """A path that does not fit behind its rank has a line of its own, wider than the terminal if it must be."""
+    path = "a" * letters
+    lines = text.render(with_places(path), width=80).splitlines()
+    assert any(f"{path}:7" in line for line in lines) == (letters + len(":7") <= text.COPIED)
+    assert (f"{path}:7" in lines) == (letters == 70)
+
+
+def test_other_places_are_whole_or_counted() -> None:
+    """As many of three as fit in two rows; where none fits, how many there are, and of which ranks."""
+    assert "also b.log:7 (rank 1), c.log:7 (rank 2)\n" in text.render(with_places("a", "b.log", "c.log"), width=80)
+    fitting, wide = "b" * 50, "c" * 90
+    assert f"also {fitting}:7 (rank 1) and 1 more\n" in text.render(with_places("a", fitting, wide), width=80)
+    assert "also in 2 other places (ranks 1-2)\n" in text.render(with_places("a", wide, f"{wide}d"), width=80)
+    many = text.render(with_places("a", *(f"{name}.log" for name in "bcdef")), width=80)
+    assert "d.log:7 (rank 3) and 2 more\n" in many

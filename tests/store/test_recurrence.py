@@ -58,12 +58,14 @@ def test_the_last_fix_and_comment_are_told(store: Store) -> None:
         again = recurrence_of(store, make("b"))
         assert again is not None
         assert again.fix == ""
-        store.cause_work.change([cause], WorkChange("fixed", "trainer 4.2", 0.0, ticket="T-1"), actor="mira")
+        store.cause_work.change([cause], WorkChange("fixed", "trainer 4.2", 0.0, "mira", "T-1"), actor="mira")
         store.cause_work.comment(cause, "the batch was halved", actor="mira", now=NOW)
         again = recurrence_of(store, make("c"))
         assert again is not None
-        expected = "Last fixed in trainer 4.2 on 1970-01-01. Ticket: T-1. Last comment by mira: the batch was halved"
-        assert again.fix == expected
+        assert again.fix == (
+            "Last fixed in trainer 4.2 on 1970-01-01. Assigned to mira. Ticket: T-1. "
+            "Last comment by mira: the batch was halved"
+        )
 
 
 def test_unknown_failures_recur_by_their_cluster(store: Store) -> None:

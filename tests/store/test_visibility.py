@@ -14,6 +14,7 @@ from triage.model import Diagnosis
 from triage.store import Store, copying, maintenance, stats_cache
 from triage.store.cause_work import WorkChange
 from triage.store.causes import CauseFilter
+from triage.store.recurrence import find_recurrence
 from triage.store.search import FACT, Filter
 from triage.store.visibility import PARTS, UNRESTRICTED, VisibleConnections, needed_parts
 
@@ -186,6 +187,19 @@ def test_causes_are_summed_over_the_visible_incidents(store: Store, ids: dict[st
     assert part.causes.list_causes(CauseFilter(host="node-llm")).total == 0
     with pytest.raises(NotFoundError):
         part.causes.get("u-11aa22")
+
+
+def test_earlier_failures_are_counted_among_the_visible_incidents(store: Store, ids: dict[str, str]) -> None:
+    """A cause that came before only in hidden jobs is new to a reader of a part, with no host or comment of them."""
+    store.cause_work.comment(OOM, "secretllm", actor="llm")
+    again = store.incidents.add(of_team(known_diagnosis("vision-again", at=NOW + 60), "vision", "node-vision")).id
+    everything = find_recurrence(store, again)
+    part = find_recurrence(store.visible_to(VISION, "mira"), again)
+    assert everything is not None
+    assert (everything.total, everything.hosts, "secretllm" in everything.fix) == (3, (), True)
+    assert part is not None
+    assert (part.total, part.hosts, part.fix) == (1, ("node-vision",), "")
+    assert find_recurrence(store.visible_to(LLM, "luis"), ids["llm-oom"]) is None
 
 
 def test_readers_of_the_same_part_share_its_sums(

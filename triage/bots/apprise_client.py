@@ -16,11 +16,14 @@ from typing import Any
 
 from triage.base.errors import OptionError
 from triage.bots.http import read_retry_after
-from triage.bots.interface import RetryLater, Undelivered
+from triage.bots.interface import Held, RetryLater, Undelivered, Unsure
 
 _ONE_AT_A_TIME = threading.Lock()
 # Attributes of apprise's services for a key by which the receiver folds repeated deliveries into one.
 _KEY_ATTRIBUTES = ("dedup", "alias")
+_OF_GATEWAYS = (502, 504)  # the answer of the receiver was lost behind a gateway
+
+REPEATED = "Sent again, because the answer to the first message was lost. If you see it twice, it is one failure."
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,14 @@ class ChannelMessage:
     key: str
 
 
-def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float) -> None:
-    """Send the message to an address of apprise. Raises RetryLater or Undelivered; no error contains the address."""
+def send(
+    url: str, message: ChannelMessage, *, is_failure: bool, timeout: float, is_repeat: bool = False, hold: bool = False
+) -> None:
+    """Send the message to an address of apprise. Raises RetryLater or Undelivered; no error contains the address.
+
+    `is_repeat`: an earlier try may have arrived. Where the receiver does not fold the two, the message says so, or with
+    `hold` it is not sent.
+    """
     library = _import_library()
     service = library.Apprise.instantiate(url)
     if service is None:
@@ -42,21 +51,33 @@ def send(url: str, message: ChannelMessage, *, is_failure: bool, timeout: float)
         )
     service.socket_connect_timeout = service.socket_read_timeout = timeout
     service.overflow_mode = library.OverflowMode.TRUNCATE  # several messages would be several notifications
+    is_doubled = is_repeat and not _folds(service)
+    if is_doubled and hold:
+        raise Held(
+            "nobody knows whether the message arrived: the answer to it was lost",
+            hint="look into the channel; `triage outbox retry` sends it again",
+        )
     for name in _KEY_ATTRIBUTES:
         if getattr(service, name, "") is None:
             setattr(service, name, message.key)
     apprise = library.Apprise(asset=library.AppriseAsset(async_mode=False))
     apprise.add(service)
     kind = library.NotifyType.FAILURE if is_failure else library.NotifyType.WARNING
-    with _ONE_AT_A_TIME, _observe_responses() as responses, _name_mails(message):
+    with _ONE_AT_A_TIME, _observe_responses() as exchange, _name_mails(message):
         is_sent = apprise.notify(
-            body=_neutralize(message.body),
-            title=_neutralize(message.title),
+            body=neutralize(f"{REPEATED}\n\n{message.body}" if is_doubled else message.body),
+            title=neutralize(message.title),
             notify_type=kind,
             body_format=library.NotifyFormat.TEXT,
         )
     if not is_sent:
-        raise _describe_failure(str(service.service_name), responses)
+        raise _describe_failure(str(service.service_name), exchange)
+
+
+def _folds(service: Any) -> bool:
+    """Whether the receiver makes one of two deliveries: by a key, or mailboxes by the Message-ID."""
+    has_key = any(hasattr(service, name) for name in _KEY_ATTRIBUTES)
+    return has_key or type(service).__module__.startswith("apprise.plugins.email")
 
 
 def _import_library() -> Any:
@@ -70,24 +91,40 @@ def _import_library() -> Any:
     return apprise
 
 
-@contextlib.contextmanager
-def _observe_responses() -> Iterator[list[Any]]:
-    """Yield a list that gets the HTTP responses; one that asks to come later ends the attempt."""
-    import requests
+@dataclass(slots=True)
+class _Exchange:
+    """The HTTP responses of an attempt, and whether it found no receiver to send anything to."""
 
-    responses: list[Any] = []
+    responses: list[Any]
+    is_unreached: bool = False
+
+
+@contextlib.contextmanager
+def _observe_responses() -> Iterator[_Exchange]:
+    """Yield what gets the HTTP responses; one that asks to come later ends the attempt."""
+    import requests
+    import urllib3
+
+    exchange = _Exchange([])
     send = requests.Session.send
 
     def observe(session: Any, request: Any, **options: Any) -> Any:
-        response = send(session, request, **options)
-        responses.append(response)
+        try:
+            response = send(session, request, **options)
+        except requests.ConnectionError as error:
+            reason = getattr(error.args[0], "reason", None) if error.args else None
+            exchange.is_unreached = isinstance(
+                reason, (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError)
+            )
+            raise
+        exchange.responses.append(response)
         if response.status_code == 429 or response.status_code >= 500:
             raise requests.RequestException("the receiver asks to come later")
         return response
 
     setattr(requests.Session, "send", observe)  # noqa: B010 - mypy refuses to assign to a method
     try:
-        yield responses
+        yield exchange
     finally:
         setattr(requests.Session, "send", send)  # noqa: B010
 
@@ -111,13 +148,18 @@ def _name_mails(message: ChannelMessage) -> Iterator[None]:
         module.make_msgid = make_msgid
 
 
-def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
+def _describe_failure(service: str, exchange: _Exchange) -> Undelivered:
     """Return the error for a failed delivery: permanent only if the receiver refused it."""
+    responses = exchange.responses
+    if not responses and exchange.is_unreached:
+        return RetryLater(f"{service} was not reached")
     if not responses:
-        return RetryLater(f"{service} did not confirm the message")
+        return Unsure(f"{service} did not confirm the message")
     status = responses[-1].status_code
-    if status == 429 or status >= 500 or status < 400:
-        headers = {name.lower(): value for name, value in responses[-1].headers.items()}
+    headers = {name.lower(): value for name, value in responses[-1].headers.items()}
+    if status < 400 or status in _OF_GATEWAYS:
+        return Unsure(f"{service} answered {status}", wait=read_retry_after(headers))
+    if status == 429 or status >= 500:
         return RetryLater(f"{service} answered {status}", wait=read_retry_after(headers))
     return Undelivered(
         f"{service} answered {status}",
@@ -125,6 +167,6 @@ def _describe_failure(service: str, responses: list[Any]) -> Undelivered:
     )
 
 
-def _neutralize(text: str) -> str:
+def neutralize(text: str) -> str:
     """Let text from logs mention nobody and make no links, by invisible characters."""
     return text.replace("@", "@\u200b").replace("](", "]\u200b(")

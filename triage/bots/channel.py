@@ -1,20 +1,21 @@
 """Deliver notifications to Teams, Discord, PagerDuty, Opsgenie, e-mail and everything else that apprise knows.
 
 These channels cannot edit what they show. So a topic is sent once, and again only when its headline changes. A delivery
-of which nobody knows whether it arrived is repeated: a message twice is better than none. PagerDuty and Opsgenie fold
-the two by the key of the topic.
+of which nobody knows whether it arrived is repeated, unless the target says `unsure = "hold"`: a message twice is
+better than none. PagerDuty and Opsgenie fold the two by the key of the topic; a bot of Discord looks before it repeats.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from triage.bots import apprise_client, pace
+from triage.bots import apprise_client, discord, pace
 from triage.bots.apprise_client import ChannelMessage
+from triage.bots.interface import Held, Undelivered, Unsure
 from triage.bots.subject import Subject, find_message, find_target, incident_url, read_subject
 from triage.render import render
 from triage.render.watch import TITLES
-from triage.settings.notifications import ChannelSettings
+from triage.settings.notifications import ChannelSettings, ChannelTarget
 from triage.store import Store
 from triage.store.notifications import NotificationPart
 from triage.store.outbox import Post
@@ -48,11 +49,26 @@ class ChannelBot:
         digest = hashlib.sha256(content.title.encode()).hexdigest()[:32]
         if part.ref is not None and part.digest == digest:
             return part.ref
-        store.notifications.save_part(message.id, PART, NotificationPart(tried=True))
-        url = target.url.get_secret_value()
-        apprise_client.send(url, content, is_failure=True, timeout=self._settings.timeout)
+        is_repeat = part.tried and part.digest == digest
+        store.notifications.save_part(message.id, PART, NotificationPart(True, None, digest))
+        try:
+            self._send(target, content, post, is_repeat)
+        except Unsure:
+            raise
+        except Undelivered as error:  # this try did not arrive; a held one is sent as new when a person says so
+            before = NotificationPart() if isinstance(error, Held) else part
+            store.notifications.save_part(message.id, PART, before)
+            raise
         store.notifications.save_part(message.id, PART, NotificationPart(True, key, digest))
         return key
+
+    def _send(self, target: ChannelTarget, content: ChannelMessage, post: Post, is_repeat: bool) -> None:
+        url, timeout = target.url.get_secret_value(), self._settings.timeout
+        if url.startswith(discord.SCHEME):
+            discord.post_once(url, content, since=post.at, may_exist=is_repeat, timeout=timeout)
+        else:
+            is_held = target.unsure == "hold"
+            apprise_client.send(url, content, is_failure=True, timeout=timeout, is_repeat=is_repeat, hold=is_held)
 
 
 def _format_diagnosis(subject: Subject, public_url: str, key: str) -> ChannelMessage:

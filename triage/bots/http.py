@@ -17,7 +17,7 @@ from email.message import Message
 from typing import Any
 
 import triage
-from triage.bots.interface import RetryLater, Undelivered
+from triage.bots.interface import RetryLater, Undelivered, Unsure
 
 MAX_BODY = 32 << 20
 
@@ -61,7 +61,7 @@ def send_request(
         with error:
             response = Response(error.code, _lower_names(error.headers), error.read(MAX_BODY))
     except (OSError, http.client.HTTPException) as error:
-        raise RetryLater(f"no response: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
+        raise Unsure(f"no response: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
     except ValueError as error:
         raise Undelivered(f"{url!r} is not a web address: {error}", hint="fix it in the settings") from None
     if response.status == 429 or response.status >= 500 or (response.status == 403 and _is_rate_limited(response)):

@@ -21,6 +21,14 @@ class RetryLater(Undelivered):
         self.wait = wait
 
 
+class Unsure(RetryLater):
+    """The answer was lost, so nobody knows whether the post arrived."""
+
+
+class Held(Undelivered):
+    """Nobody knows whether an earlier try arrived, and the settings say not to repeat it."""
+
+
 class Bot(Protocol):
     """Delivers posts of one kind. Delivering a post twice must leave one visible message."""
 

@@ -85,7 +85,9 @@ def advise_stacks(data: AvailableData) -> str:
     """Return how to get the stack of each rank."""
     if data.kinds() & _STACKS:
         return ""
-    return "run `py-spy dump --pid PID --native` on the suspects, or `triage collect`, while the job still hangs"
+    return (
+        "run `py-spy dump --pid PID --native` on every rank that still runs, or `triage collect`, while the job hangs"
+    )
 
 
 def advise_machine_logs(data: AvailableData) -> str:

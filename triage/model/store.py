@@ -111,6 +111,11 @@ class Cluster:
     signature: str | None = None
     redirect: str | None = None
 
+    @property
+    def places(self) -> tuple[str, ...]:
+        """`file:function` of the frames that raised it, or the programs that printed it, over all fingerprints."""
+        return tuple(dict.fromkeys(place for key in self.keys for place in key.places))
+
 
 @dataclass(frozen=True, slots=True)
 class Cause:
@@ -176,7 +181,7 @@ class Recurrence:
 
     `total` counts them all, `recent` those of the week before it; `last_at` is when the latest of them failed. `hosts`
     are those that failed in all of them and in this one. `note` is the latest feedback that gives a reason, behind who
-    gave it. `fix` says what was last done about the cause: its fix, and the latest comment.
+    gave it. `fix` says what was last done about the cause: its fix, assignee and ticket, and the latest comment.
     """
 
     total: int

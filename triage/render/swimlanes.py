@@ -19,6 +19,8 @@ from triage.render.svg import svg_start
 LANES = 24
 EACH = 12  # moments of one lane
 LANE, LABEL, WIDTH, TOP, BOTTOM, TEXT = 22, 130, 560, 26, 18, 300  # pixels
+# Pixels of a drawing for a phone, where the text of a lane stands below its line; `EDGE` is for half of the last tick.
+NARROW, NARROW_LANE, EDGE = 350, 38, 24
 UNTIMED = 80  # pixels before the axis for failures without a time
 NAME = 17  # letters of a lane's name
 ALIKE = 5  # pixels; moments closer than this cannot be told apart
@@ -60,23 +62,24 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The seconds from `begin` to `end`, the time that counts as 0, and the pixel at which the axis starts."""
+    """The seconds from `begin` to `end`, the time that counts as 0, the pixel where the axis starts, and its width."""
 
     begin: float
     end: float
     zero: float
     left: int
+    width: int = WIDTH
 
     def x(self, time: float) -> int:
         """Return the pixel of a time; of one outside of the axis, its nearer end."""
         inside = min(max(time, self.begin), self.end)
-        return self.left + round(((inside - self.begin) / (self.end - self.begin)) * WIDTH)
+        return self.left + round(((inside - self.begin) / (self.end - self.begin)) * self.width)
 
 
-def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
+def draw(diagnosis: Diagnosis, *, style: bool = True, narrow: bool = False) -> str:
     """Return the lanes as one SVG element, empty if fewer than two moments have a time.
 
-    Without `style` the page's own style sheet colours it.
+    Without `style` the page's own style sheet colours it. A `narrow` one fits a phone.
     """
     zero = first_failure_time(diagnosis)
     single = _lanes_of_ranks(diagnosis)
@@ -84,19 +87,22 @@ def draw(diagnosis: Diagnosis, *, style: bool = True) -> str:
         return ""
     began = phrases.began(diagnosis)
     untimed = any(lane.untimed for lane in single)
-    axis = Axis(*_window(single, zero, phrases.began_ranks(diagnosis)), zero, LABEL + (UNTIMED if untimed else 0))
+    left, lane_height = LABEL + (UNTIMED if untimed else 0), NARROW_LANE if narrow else LANE
+    width = NARROW - left - EDGE if narrow else WIDTH
+    axis = Axis(*_window(single, zero, phrases.began_ranks(diagnosis)), zero, left, width)
     lanes, left_out = _group_lanes(diagnosis, single, axis)
-    across, down = axis.left + WIDTH + TEXT, TOP + LANE * len(lanes) + BOTTOM
+    across, down = left + width + (EDGE if narrow else TEXT), TOP + lane_height * len(lanes) + BOTTOM
+    name = "triage-lanes-narrow" if narrow else "triage-lanes"
     parts = [
-        svg_start(across, down, "triage-lanes", role="img", aria_labelledby="triage-lanes-title triage-lanes-text"),
-        '<title id="triage-lanes-title">What happened around the first failure</title>',
-        f'<desc id="triage-lanes-text">{escape(_describe_lanes(lanes, zero))}</desc>',
+        svg_start(across, down, "triage-lanes", role="img", aria_labelledby=f"{name}-title {name}-text"),
+        f'<title id="{name}-title">What happened around the first failure</title>',
+        f'<desc id="{name}-text">{escape(_describe_lanes(lanes, zero))}</desc>',
         *([f"<style>{STYLE}</style>"] if style else []),
         *([f'<text class="tick" x="{LABEL + UNTIMED // 3}" y="{TOP - 12}">no time</text>'] if untimed else []),
         *_ticks(axis, down, diagnosis.root_cause is not None and diagnosis.root_cause.first_time is not None),
     ]
     for number, lane in enumerate(lanes):
-        parts += _lane(lane, TOP + LANE * number + LANE // 2, axis, began)
+        parts += _lane(lane, TOP + lane_height * number + LANE // 2, axis, began, narrow)
     if left_out:
         parts.append(f'<text x="{axis.left}" y="{down - 4}">and {phrases.format_count(left_out, "more rank")}</text>')
     return "\n".join([*parts, "</svg>"])
@@ -192,7 +198,8 @@ def _window(lanes: Sequence[Lane], zero: float, blamed: Iterable[int]) -> tuple[
 def _ticks(axis: Axis, down: int, has_root_time: bool) -> list[str]:
     parts = []
     length = axis.end - axis.begin
-    step = next((size for size in STEPS if length / size <= TICKS), length / TICKS)
+    most = max(TICKS * axis.width // WIDTH, 2)
+    step = next((size for size in STEPS if length / size <= most), length / most)
     for number in range(math.ceil((axis.begin - axis.zero) / step), math.floor((axis.end - axis.zero) / step) + 1):
         x = axis.x(axis.zero + number * step)
         after = f"{number * step:+.4g} s" if number else "0"
@@ -205,10 +212,10 @@ def _ticks(axis: Axis, down: int, has_root_time: bool) -> list[str]:
     return [*parts, first] if has_root_time else parts
 
 
-def _lane(lane: Lane, y: int, axis: Axis, began: Sequence[Finding]) -> list[str]:
+def _lane(lane: Lane, y: int, axis: Axis, began: Sequence[Finding], narrow: bool) -> list[str]:
     parts = [
         f'<text class="rank" x="{LABEL - 8}" y="{y + 4}">{escape(_short_name(lane))}<title>{_name(lane)}</title></text>'
-        f'<line x1="{axis.left}" y1="{y}" x2="{axis.left + WIDTH}" y2="{y}"/>'
+        f'<line x1="{axis.left}" y1="{y}" x2="{axis.left + axis.width}" y2="{y}"/>'
     ]
     causes = [moment for moment in lane.moments if phrases.is_root_moment(moment, began)]
     if lane.state is not None and lane.state.last_time is not None:
@@ -228,8 +235,9 @@ def _lane(lane: Lane, y: int, axis: Axis, began: Sequence[Finding]) -> list[str]
             kind = ("cause" if moment in causes else "echo") + (" later" if moment.or_later else "")
             outside = _outside(moment.time or axis.begin, axis)
             parts.append(_mark(kind, place[0], y, outside, escape(_format_moment(moment))))
-    label = truncate(sanitize_line(_label(lane, causes, began)), 44)
-    return [*parts, f'<text x="{axis.left + WIDTH + 10}" y="{y + 4}">{escape(label)}</text>'] if label else parts
+    label = escape(truncate(sanitize_line(_label(lane, causes, began)), 30 if narrow else 44))
+    x, down = (LABEL, y + 20) if narrow else (axis.left + axis.width + 10, y + 4)
+    return [*parts, f'<text x="{x}" y="{down}">{label}</text>'] if label else parts
 
 
 def _outside(time: float, axis: Axis) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, Evidence, Finding
 from triage.render import inconclusive, job_warnings, phrases, rank_grid
 from triage.render.sanitize import clip, sanitize_line
@@ -24,6 +25,7 @@ SHORT_QUOTED_LINES, SHORT_QUOTED_ROWS = 6, 9  # without details, so that the adv
 QUOTED_ROWS = (
     2.5  # rows of text one log line may take before its middle is cut; breaks at spaces take the rest of three
 )
+OTHER_PLACES = 3  # of the lines that state the same
 SEEN_ROWS = 3  # of what people wrote about earlier failures
 COPIED = 200  # characters of a word in the advice that is not broken
 RIVAL = 0.15  # so much less sure than the root a finding may be that is shown without details
@@ -127,20 +129,37 @@ class _Report:
             return wrap(sanitize_line(phrases.describe_location(root)), self.width)
         first, *others = phrases.distinct_evidence(root)
         time = phrases.describe_root_time(self.diagnosis)
-        place = phrases.format_place(first, self.diagnosis)
-        parts = [
-            phrases.describe_line_origin(self.diagnosis),
-            f"at {time}" if time else "",
-            phrases.place_label(first) + place,
-        ]
-        lines = fold(sanitize_line(", ".join(part for part in parts if part)), self.width)
+        origin = ", ".join(filter(None, (phrases.describe_line_origin(self.diagnosis), f"at {time}" if time else "")))
+        label = phrases.place_label(first)
+        place = sanitize_line(phrases.format_place(first, self.diagnosis))
+        lines = self._end_with_place(sanitize_line(f"{origin}, {label}" if origin else label), place)
         if not phrases.repeats_title(first, root):
             lines += quoted(first.text, self.width) if self.verbose else self._short_quote(first.text)
         if others:
-            places = phrases.shorten_list([_place_and_rank(item, self.diagnosis) for item in others])
-            rows = fold(clip(sanitize_line(f"also {places}"), self.width * 2), self.width)
-            lines += [self.paint(row.rstrip(), "dim") for row in rows]
+            rows = wrap(self._other_places(others), self.width)
+            lines += [self.paint(row, "dim") for row in rows]
         return lines
+
+    def _end_with_place(self, text: str, place: str) -> list[str]:
+        """Return the text with the place behind it; a place that does not fit has its own line, whole, to be copied."""
+        *full, last = wrap(text, self.width) or [""]
+        joined = f"{last} {place}" if last else place
+        if columns(joined) <= self.width:
+            return [*full, joined]
+        places = [place] if columns(place) <= COPIED and " " not in place else fold(place, self.width)
+        return [*full, *([last] if last else []), *places]
+
+    def _other_places(self, others: Sequence[Evidence]) -> str:
+        """Return the places that fit whole in two rows, and how many more there are."""
+        places = [sanitize_line(_place_and_rank(item, self.diagnosis)) for item in others[:OTHER_PLACES]]
+        for count in range(len(places), 0, -1):
+            more = len(others) - count
+            text = f"also {', '.join(places[:count])}" + (f" and {more} more" if more else "")
+            if columns(text) <= self.width * 2 and max(map(columns, places[:count])) <= self.width:
+                return text
+        ranks = {rank for item in others if (rank := phrases.writer_rank(item)) is not None}
+        whose = f" ({format_ranks(ranks)})" if ranks else ""
+        return f"also in {phrases.format_count(len(others), 'other place')}{whose}"
 
     def _short_quote(self, text: str) -> list[str]:
         """Return so many lines of a quote that it leaves room on the first screen, however often they are broken."""

@@ -125,7 +125,12 @@ class ChannelTarget(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     url: SecretStr = Field(
-        description="address as apprise writes it, as pagerduty://KEY@ROUTING_KEY; it is never shown"
+        description="address as apprise writes it, as pagerduty://KEY@ROUTING_KEY, or discordbot://TOKEN@CHANNEL; "
+        "it is never shown"
+    )
+    unsure: Literal["repeat", "hold"] = Field(
+        default="repeat",
+        description="what to do with a message whose answer was lost, where the receiver would show it twice",
     )
 
 

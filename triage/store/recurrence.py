@@ -64,7 +64,7 @@ def find_recurrence(store: Store, reference: str) -> Recurrence | None:
 
 
 def _describe_fix(store: Store, signature: str | None, key: str | None) -> str:
-    """Return `Fixed in trainer 4.2 on 2026-03-10. Last comment by mira: …`, as far as people wrote it."""
+    """Return `Last fixed in trainer 4.2 on 2026-03-10. Assigned to mira. …`, as far as people wrote it."""
     if signature is None:
         cluster = store.connections.read_one("SELECT cluster FROM cluster_key WHERE key = ?", (key,))
         signature = str(cluster["cluster"]) if cluster is not None else ""
@@ -74,6 +74,8 @@ def _describe_fix(store: Store, signature: str | None, key: str | None) -> str:
     if work is not None and work.fixed_at is not None:
         version = f" in {work.fixed_in}" if work.fixed_in else ""
         sentences.append(f"Last fixed{version} on {time.strftime('%Y-%m-%d', time.gmtime(work.fixed_at))}")
+    if work is not None and work.assignee:
+        sentences.append(f"Assigned to {work.assignee}")
     if work is not None and work.ticket:
         sentences.append(f"Ticket: {work.ticket}")
     sentences += [f"Last comment by {comment.actor}: {comment.text}" for comment in comments[-1:]]

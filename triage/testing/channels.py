@@ -14,6 +14,7 @@ import contextlib
 import re
 import socketserver
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from email import message_from_string
@@ -22,13 +23,16 @@ from typing import Any, Self
 
 from triage.testing.local import LocalServer, Reply, Request
 
+_BOT = r"/api/v10/channels/\d+/messages"
 _SERVICES = (
+    ("discord bot", _BOT),
     ("discord", r"/api/webhooks/\d+/[\w-]+"),
     ("pagerduty", r"/v2/enqueue"),
     ("opsgenie", r"/v2/alerts"),
     ("teams", r"/workflows/[^/]+/triggers/manual/paths/invoke"),
 )
 MAX_CARD = 28_000  # bytes of a message to Teams
+_DISCORD_EPOCH = 1_420_070_400.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +44,14 @@ class VisibleMessage:
 
 
 class ChannelServer(LocalServer):
-    """Discord and Teams show each message, PagerDuty and Opsgenie fold those with an equal key."""
+    """Discord and Teams show each message, PagerDuty and Opsgenie fold those with an equal key.
+
+    A bot of Discord lists its messages, and while `keeps_nonces` a second message with a `nonce` is the first one.
+    """
 
     def __init__(self) -> None:
         super().__init__()
+        self.keeps_nonces = True
         self._messages: dict[str, VisibleMessage] = {}
 
     @property
@@ -58,11 +66,15 @@ class ChannelServer(LocalServer):
     def handle(self, request: Request) -> Reply:
         """Answer a request like its service."""
         service, content = self.request_name(request), request.json()
+        if service == "discord bot" and request.method == "GET":
+            return self._list_messages(int(request.query["after"]), int(request.query["limit"]))
         if not service or not isinstance(content, dict):
             return Reply(404, {"message": "Not Found"})
         problem = _find_problem(service, content, len(request.body))
         if problem:
             return Reply(400, {"message": problem})
+        if service == "discord bot":
+            return self._post_as_bot(content)
         key = content.get("dedup_key") or content.get("alias") or f"message {len(self._messages)}"
         self._messages[key] = VisibleMessage(service, content)
         if service == "pagerduty":
@@ -71,11 +83,27 @@ class ChannelServer(LocalServer):
             return Reply(202, {"result": "Request will be processed", "took": 0.1, "requestId": "43a29c5c"})
         return Reply(204 if service == "discord" else 202)
 
+    def _post_as_bot(self, content: Mapping[str, Any]) -> Reply:
+        nonce = content.get("nonce") if self.keeps_nonces and content.get("enforce_nonce") else None
+        for name, message in self._messages.items():
+            if nonce and message.content.get("nonce") == nonce:
+                return Reply(200, {"id": name})
+        name = str((int((time.time() - _DISCORD_EPOCH) * 1000) << 22) + len(self._messages))
+        self._messages[name] = VisibleMessage("discord bot", content)
+        return Reply(200, {"id": name})
+
+    def _list_messages(self, after: int, limit: int) -> Reply:
+        if not 1 <= limit <= 100:
+            return Reply(400, {"message": "limit is not between 1 and 100"})
+        names = sorted((name for name in self._messages if int(name) > after), key=int)[:limit]
+        return Reply(200, [{"id": name, **self._messages[name].content} for name in reversed(names)])
+
 
 def _find_problem(service: str, content: Mapping[str, Any], size: int) -> str:
     """Return why the service refuses the content, or nothing."""
     limits = {
         "discord": [("content", 2000)],
+        "discord bot": [("content", 2000), ("nonce", 25)],
         "opsgenie": [("message", 130), ("description", 15_000), ("alias", 512)],
         "pagerduty": [("dedup_key", 255)],
     }
@@ -84,8 +112,11 @@ def _find_problem(service: str, content: Mapping[str, Any], size: int) -> str:
             return f"{name} has more than {longest} characters"
     if service == "pagerduty" and len(content["payload"]["summary"]) > 1024:
         return "summary has more than 1024 characters"
-    if service == "discord" and not (content.get("content") or content.get("embeds")):
+    if service.startswith("discord") and not (content.get("content") or content.get("embeds")):
         return "Cannot send an empty message"
+    for embed in content.get("embeds") or () if service == "discord bot" else ():
+        if len(embed.get("title", "")) > 256 or len(embed.get("description", "")) > 4096:
+            return "an embed is too long"
     return "RequestEntityTooLarge" if service == "teams" and size > MAX_CARD else ""
 
 

@@ -286,16 +286,37 @@ def test_lists_fit_a_small_desktop(open_page: OpenPage, address: str) -> None:
     assert max(frames, default=0) <= 0
 
 
-@pytest.mark.parametrize("page_name", ["/causes", "/incidents", "/inbox", "compare", "/hosts/node1", "/views"])
+FITTING = ("/causes", "/incidents", "/inbox", "/hosts/node1", "/views", "/audit", "/status", "/signatures?domain=gpu")
+
+
+@pytest.mark.parametrize("page_name", [*FITTING, "compare", "details"])
 def test_lists_fit_a_phone(open_page: OpenPage, page_server: PageServer, page_name: str) -> None:
     """At 390 pixels no list scrolls sideways inside its frame, so that every column can be seen."""
     with Store.open(page_server.path) as store:
         healthy = store.incidents.add(Diagnosis("1", "1", Job("j-healthy", "healthy", "healthy"), "clean", None)).id
     compare = f"/incidents/{page_server.rich[0]}/compare?healthy={healthy}"
     page = open_page("curator", width=390)
-    page.goto(compare if page_name == "compare" else page_name)
-    frames = page.eval_on_selector_all(".scroll", "frames => frames.map((item) => item.scrollWidth - item.clientWidth)")
-    assert max(frames, default=0) <= 0
+    pages = detail_pages(page_server) if page_name == "details" else [compare if page_name == "compare" else page_name]
+    for address in pages:
+        page.goto(address)
+        page.eval_on_selector_all("details", "all => all.forEach((details) => { details.open = true; })")
+        wide = "frames => frames.map((item) => item.scrollWidth - item.clientWidth)"
+        frames = page.eval_on_selector_all(".scroll:not(.picture), .lanes", wide)
+        assert max(frames, default=0) <= 0, address
+
+
+def test_a_timeline_names_its_ranks_on_a_phone(open_page: OpenPage, page_server: PageServer) -> None:
+    """Name, mark and cause of each lane are on the screen, at 390 pixels and at 1366."""
+    page = open_page("viewer")
+    for width in (390, 1366):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(f"/incidents/{find_incident(page_server, signature='data.worker-killed')}")
+        texts = [text for text in page.locator("#time svg text").all() if text.is_visible()]
+        names = [text.text_content() or "" for text in texts]
+        assert "data.worker-killed" in names
+        assert any(name.startswith("rank 1") for name in names)
+        for box in filter(None, (text.bounding_box() for text in texts)):
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= width
 
 
 def test_without_javascript(open_page: OpenPage, page_server: PageServer, archive: Path) -> None:
@@ -414,7 +435,7 @@ def test_drawings_show_the_root_first(open_page: OpenPage, page_server: PageServ
     made = Diagnosis("1", "1", Job("j-map", "map", "map"), "known", root, (root,), timeline=moments, ranks=ranks)
     page = open_page("viewer", width=width)
     page.goto(page_of(page_server, made))
-    for selector in ("#ranks .blamed", "#time .picture circle.cause"):
+    for selector in ("#ranks .blamed", "#time .picture circle.cause >> visible=true"):
         box = page.locator(selector).bounding_box()
         assert box is not None
         assert 0 <= box["x"] <= width - box["width"]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+import triage
 from tests.service.conftest import ROOT
-from tests.store.factories import unknown_diagnosis
+from tests.store.factories import DAY, NOW, clean_diagnosis, known_diagnosis, unknown_diagnosis
 from tests.store.test_host_history import ADDRESS, on_device
 from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
 from triage.service import server
 from triage.service.pages import rendering
 from triage.store import Store
+from triage.store.cause_work import WorkChange
 
 HTML = {"accept": "text/html"}
 HOSTILE_TEXT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[31m javascript:alert(1)"
@@ -165,6 +168,48 @@ def test_diagnosis_comes_first(client: TestClient, store: Store) -> None:
     for text in (document["headline"], root["signature"], document["confidence"], root["remediation"]["steps"][0][:30]):
         assert text.replace("'", "&#39;").replace('"', "&#34;").replace("<", "&lt;").replace(">", "&gt;") in card
     assert card.count("data-copy=") >= len(root["remediation"]["steps"])
+
+
+def test_an_incident_leads_to_its_cause_and_says_how_often_it_came(client: TestClient, store: Store) -> None:
+    """The second incident of a cause says so with the work on it; the first one and a clean one do not."""
+    first = store.incidents.add(known_diagnosis("again-1", "data.shard", at=NOW - DAY))
+    second = store.incidents.add(known_diagnosis("again-2", "data.shard"))
+    store.cause_work.change(["data.shard"], WorkChange(assignee="anna <a>"), actor="anna")
+    page = client.get(f"/incidents/{second.id}", headers=HTML).text
+    card = page[page.index('<section class="card') : page.index('class="onpage"')]
+    assert "Second time in a week, on node1 each time. Assigned to anna &lt;a&gt;." in card
+    assert 'href="/causes/data.shard"' in card
+    document = client.get(f"/incidents/{second.id}.json").json()
+    assert (document["cause"], document["recurrence"][:21]) == ("data.shard", "Second time in a week")
+    clean = store.incidents.add(clean_diagnosis("again-3"))
+    for name in (first.id, clean.id):
+        assert "Seen before" not in client.get(f"/incidents/{name}", headers=HTML).text
+
+
+def test_clusters_are_told_apart_by_their_places(client: TestClient, store: Store, tmp_path: Path) -> None:
+    """The inbox and the page of a cluster name the function that raised it, and the page leads to its cause."""
+    text, functions = "IndexError: list index out of range", ("collate", "select_targets")
+    for name in functions:
+        log = tmp_path / f"{name}.log"
+        log.write_text(
+            f'Traceback (most recent call last):\n  File "/home/u/steps.py", line 9, in {name}\n    x[9]\n{text}\n'
+        )
+        store.incidents.add(triage.ingest(log))
+    inbox = client.get("/inbox", headers=HTML).text
+    clusters = [cluster for cluster in store.clusters.list_clusters() if cluster.title == text]
+    assert sorted(place for cluster in clusters for place in cluster.places) == [f"steps.py:{it}" for it in functions]
+    for cluster in clusters:
+        page = client.get(f"/clusters/{cluster.id}", headers=HTML).text
+        assert f"<code>{cluster.places[0]}</code>" in inbox
+        assert f"<code>{cluster.places[0]}</code>" in page
+        assert f'href="/causes/{cluster.id}"' in page
+
+
+def test_a_signature_leads_to_its_cause(client: TestClient, store: Store) -> None:
+    """Its page has the link where it ended jobs here, else it says that it did not."""
+    name = next(item.signature for item in store.search.list_incidents() if item.signature)
+    assert f'href="/causes/{name}"' in client.get(f"/signatures/{name}", headers=HTML).text
+    assert "no incidents here" in client.get("/signatures/gpu.driver-too-old", headers=HTML).text
 
 
 def test_feedback_needs_no_javascript(client: TestClient, store: Store) -> None:

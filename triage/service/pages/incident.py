@@ -14,12 +14,14 @@ from triage.base.errors import OptionError
 from triage.base.rank_ranges import format_ranks
 from triage.model import Diagnosis, DiagnosisChange, Feedback, Incident
 from triage.render import causal_chain, flight_matrix, inconclusive, job_warnings, phrases, rankmap, swimlanes
+from triage.render.recurrence import describe_recurrence
 from triage.render.sanitize import sanitize
 from triage.service.dependencies import Admin, StateDep, StoreDep, Submitter, Viewer
 from triage.service.incident_files import delete_for_good
 from triage.service.pages import evidence
 from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
 from triage.store import Store
+from triage.store.recurrence import find_recurrence
 from triage.store.search import SimilarIncident
 
 router = APIRouter()
@@ -40,6 +42,7 @@ class Pictures:
     chain_folded: str
     ranks: str
     lanes: str
+    lanes_narrow: str
     groups: tuple[flight_matrix.GroupDrawing, ...]
 
 
@@ -47,7 +50,8 @@ class Pictures:
 class IncidentView:
     """Everything on the page. The JSON has the data of `pictures`, not the drawings.
 
-    `more` is the number of lines around the evidence that the page can also show, 0 if it shows all.
+    `more` is the number of lines around the evidence that the page can also show, 0 if it shows all. `recurrence` says
+    how often the cause ended jobs before.
     """
 
     incident: Incident
@@ -76,6 +80,8 @@ class IncidentView:
     next_steps: tuple[str, ...] = ()
     began: tuple[int, ...] = ()
     borrowed: bool = False
+    cause: str = ""
+    recurrence: str = ""
 
 
 def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUND) -> IncidentView:
@@ -86,6 +92,7 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
     documents = {kind: store.service_data.get_document(number, kind) for kind in ("context", "environment", "flight")}
     facts = evidence.list_facts(diagnosis, (documents["context"] or {}).get("sources", {}), around)
     confidence = phrases.format_confidence(root.confidence) if root is not None else ""
+    recurrence = find_recurrence(store, stored.incident.id)
     return IncidentView(
         incident=stored.incident,
         diagnosis=diagnosis,
@@ -113,6 +120,8 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
         next_steps=tuple(phrases.next_steps(diagnosis)),
         began=phrases.began_ranks(diagnosis),
         borrowed=any(moment.or_later for moment in diagnosis.timeline),
+        cause=stored.incident.signature or stored.incident.cluster or "",
+        recurrence=describe_recurrence(recurrence) if recurrence is not None else "",
     )
 
 
@@ -134,6 +143,7 @@ def _draw(diagnosis: Diagnosis, flight: Mapping[str, Any] | None, facts: tuple[e
         chain_folded=causal_chain.draw(diagnosis, links, folded=True),
         ranks=rankmap.draw(diagnosis.ranks, phrases.began_ranks(diagnosis), style=False),
         lanes=swimlanes.draw(diagnosis, style=False) if root is not None else "",
+        lanes_narrow=swimlanes.draw(diagnosis, style=False, narrow=True) if root is not None else "",
         groups=flight_matrix.draw(flight) if flight is not None else (),
     )
 

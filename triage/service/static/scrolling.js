@@ -1,5 +1,6 @@
 // On a narrow screen each drawing starts where the failure began, not at its left end.
 export function scrollToRoot(box) {
+  if (!box.clientWidth) return; // the drawing for the other width
   const mark = box.querySelector("circle.cause, path.cause, path.mark");
   const began = Number(box.dataset.began ?? -1), map = box.querySelector("svg[data-columns]");
   let middle = mark ? mark.getBBox().x + mark.getBBox().width / 2 : 0;
