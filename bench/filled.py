@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 import triage  # noqa: E402
 from triage.model.diagnosis import Diagnosis, Finding  # noqa: E402
 from triage.model.evidence import Evidence  # noqa: E402
-from triage.store import Store, cause_tables, codec  # noqa: E402
+from triage.store import Store, cause_tables, codec, facet_tables  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
 JOBS = ROOT / "samples" / "jobs"
@@ -216,6 +216,7 @@ def _write_copies(
     with store.connections.write() as transaction:
         _add_to_clusters(transaction, keys)
         cause_tables.fill_tables(transaction)
+        facet_tables.fill_tables(transaction)
         transaction.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     for _, _, sql in parts:
         db.execute(sql)
