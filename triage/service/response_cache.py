@@ -97,9 +97,8 @@ class ResponseCache:
             if pending is None:
                 break
             await pending.wait()
-            if (
-                self._find(key, changes, self._may_be_old(headers, is_popular)) is None
-            ):  # that response is older, or could not be cached
+            cached = self._find(key, changes, self._may_be_old(headers, is_popular))
+            if cached is None:  # that response is older, or could not be cached
                 await self._app(scope, receive, send)
                 return
         finished = self._pending[key] = asyncio.Event()
