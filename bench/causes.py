@@ -2,8 +2,8 @@
 
 `triage serve` answers as for a browser. Each page is asked for once right after the start, with nothing of the store in
 memory, and then CALLS times; each address is new, so that no cache of answers helps. The processor time is that of the
-server. The stores are those of filled.py: a million takes ten minutes and 7.5 GB. With `--postgres` the stores are
-copied into a server of PostgreSQL first. The last line is for programs.
+server. The stores are those of filled.py: a million takes minutes and 7.5 GB. With `--postgres` they are copied into a
+server of PostgreSQL first, large ones as 100,000 that are repeated there. The last line is for programs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
-from filled import prepare_store  # noqa: E402
+from filled import BASE, prepare_store  # noqa: E402
+from repeated import repeat_incidents  # noqa: E402
 from service import PAGE, Server  # noqa: E402
 
 from triage.store import Store, copying  # noqa: E402
@@ -119,8 +120,7 @@ def main() -> None:
     args = parser.parse_args()
     keys = {}
     for count in args.counts:
-        store = str(prepare_store(count))
-        for place in in_postgres(store) if args.postgres else [store]:
+        for place in in_postgres(count) if args.postgres else [str(prepare_store(count))]:
             print(f"{count:,} incidents:       first  median  longest  processor time, in ms")
             for name, timing in measure_pages(place, find_pages(place)):
                 numbers = (timing.first, timing.median, timing.longest, timing.processor)
@@ -132,8 +132,8 @@ def main() -> None:
     print("BENCH", *(f"{name}={value:.0f}" for name, value in keys.items()))
 
 
-def in_postgres(store: str) -> Iterator[str]:
-    """Yield the address of a database with all rows of the store; it is gone afterwards."""
+def in_postgres(count: int) -> Iterator[str]:
+    """Yield the address of a database with so many incidents; it is gone afterwards."""
     from tests.store.postgres_server import PostgresServer, find_programs
 
     programs = find_programs()
@@ -141,9 +141,11 @@ def in_postgres(store: str) -> Iterator[str]:
     server = PostgresServer(programs)
     try:
         url = server.create_database()
-        with Store.open(store) as source, Store.open(url) as target:
+        times = count // BASE if count > BASE and count % BASE == 0 else 1
+        with Store.open(prepare_store(count // times)) as source, Store.open(url) as target:
             copying.copy_store(source.connections, target.connections)
-        server.execute("ANALYZE", url.partition("?")[0].rpartition("/")[2])
+            repeat_incidents(target, times)
+        server.execute("VACUUM ANALYZE", url.partition("?")[0].rpartition("/")[2])
         yield url
     finally:
         server.close()

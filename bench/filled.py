@@ -1,5 +1,7 @@
 """A store full of incidents for benchmarks: `prepare_store(100_000)` returns its file, created at the first call.
 
+A store of several 100,000 is one of 100,000 that is repeated within the database, which takes minutes.
+
 The first incidents are variations of recorded samples that are stored normally, two of each cause. The others
 are copies of their rows with another id, time, host and job, in the rows and in the report: few causes are frequent
 and most are rare. Copies are written without triggers and indexes. Then the sums of causes are computed and the
@@ -11,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import random
+import shutil
 import sys
 import time
 from collections import Counter
@@ -21,10 +24,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from repeated import repeat_incidents  # noqa: E402
+
 import triage  # noqa: E402
 from triage.model.diagnosis import Diagnosis, Finding  # noqa: E402
 from triage.model.evidence import Evidence  # noqa: E402
-from triage.store import Store, cause_tables, codec  # noqa: E402
+from triage.store import Store, cause_tables, codec, facet_tables  # noqa: E402
 
 DATA = Path(__file__).parent / "data"
 JOBS = ROOT / "samples" / "jobs"
@@ -39,6 +44,7 @@ UNKNOWN = "exception_one_rank_tee"
 CAUSES = 300
 MOST_RANKS = 64  # of a base: rows of larger jobs would fill the disk
 BATCH = 2000
+BASE = 100_000
 YEAR = 365 * 86_400
 DAY = 86_400
 HOSTS, TEAMS, PROJECTS, USERS = 2000, 12, 40, 200
@@ -55,7 +61,12 @@ def prepare_store(count: int) -> Path:
         for leftover in DATA.glob(f"{scratch.name}*"):
             leftover.unlink()
         print(f"writing {path} …", flush=True)
-        print(f"  {fill(scratch, count):.0f} incidents/s", flush=True)
+        if count > BASE and count % BASE == 0:
+            shutil.copy(prepare_store(BASE), scratch)
+            with Store.open(scratch) as store:
+                repeat_incidents(store, count // BASE)
+        else:
+            print(f"  {fill(scratch, count):.0f} incidents/s", flush=True)
         scratch.rename(path)
     return path
 
@@ -216,6 +227,7 @@ def _write_copies(
     with store.connections.write() as transaction:
         _add_to_clusters(transaction, keys)
         cause_tables.fill_tables(transaction)
+        facet_tables.fill_tables(transaction)
         transaction.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     for _, _, sql in parts:
         db.execute(sql)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from starlette.testclient import TestClient
+
+from triage.service.incident_queries import parse_time
 
 
 def test_pages_together_are_the_whole_list(client: TestClient) -> None:
@@ -35,3 +38,9 @@ def test_missing_incident_is_a_404(client: TestClient) -> None:
     answer = client.get("/api/v1/incidents/i-ffff")
     assert answer.status_code == 404
     assert set(answer.json()["error"]) == {"status", "code", "message", "hint", "fields"}
+
+
+@pytest.mark.parametrize(("now", "since"), [(7200.0, 3600.0), (7259.9, 3600.0), (7260.0, 3660.0)])
+def test_a_span_ends_at_the_last_full_minute(now: float, since: float) -> None:
+    """Requests of one minute for the last hour have the same filter, so that they share its counts."""
+    assert parse_time("1h", now) == since

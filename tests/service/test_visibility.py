@@ -31,7 +31,7 @@ from triage.service.visibility import restrict
 from triage.settings import Settings
 from triage.settings.notifications import RoutingSettings
 from triage.settings.sections import Role, Source, StoreSettings, TaskSettings, VisibilitySettings, WebSettings
-from triage.store import Store
+from triage.store import Store, stats_cache
 from triage.store.cause_work import WorkChange
 
 OWN, HIDDEN, ABSENT = "vision", "zebra", "quokka"
@@ -372,6 +372,23 @@ def test_cached_answers_belong_to_what_somebody_sees(service: FastAPI, team_stor
             assert vera.get("/api/v1/incidents").json()["total"] == 6
             assert "12 incidents" in everybody.get("/causes", headers=HTML).text
             assert "6 incidents" in vera.get("/causes", headers=HTML).text
+
+
+def test_pages_of_old_sums_say_so(service: FastAPI, team_store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While sums for a reader of a part may lack failures, their list, their causes and the API say since when."""
+    monkeypatch.setattr(stats_cache, "CHEAP", 0.0)
+    monkeypatch.setattr(stats_cache, "TIMES", 1e9)
+    note = "may be missing in the counts"
+    with client_of(service, team_store, "vera") as vera, client_of(service, team_store, "max") as everybody:
+        for path in ("/causes", f"/causes/{OOM}"):
+            assert note not in vera.get(path, headers=HTML).text
+        assert vera.get("/api/v1/causes").json()["late_since"] is None
+        team_store.incidents.add(of_team(known_diagnosis("late"), OWN))
+        for path in ("/causes", f"/causes/{OOM}"):
+            assert note in vera.get(path, headers=HTML).text
+            assert note not in everybody.get(path, headers=HTML).text
+        assert vera.get("/api/v1/causes").json()["late_since"].startswith("20")
+        assert everybody.get("/api/v1/causes").json()["late_since"] is None
 
 
 def test_own_views_are_not_cached_for_others(service: FastAPI, team_store: Store) -> None:

@@ -16,7 +16,7 @@ from triage.store import Store, migrations
 from triage.store.sqlite import SqliteConnections
 
 pytestmark = pytest.mark.sqlite_only
-OLD = sorted((Path(__file__).parent / "old").glob("*.db"))
+OLD = sorted((Path(__file__).parent / "old").glob("*.db"), key=lambda path: int(path.stem[1:]))
 
 
 def test_the_version_is_the_number_of_steps() -> None:

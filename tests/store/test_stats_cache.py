@@ -55,6 +55,20 @@ def test_expensive_values_may_be_old(store: Store, cache: StatsCache, monkeypatc
     assert len(made) == 2
 
 
+def test_a_late_value_says_since_when(store: Store, cache: StatsCache) -> None:
+    """A value lacks changes from when it was computed on, as soon as there is one; an unknown value lacks nothing."""
+    before = time.time()
+    cache.get("a", lambda: 1)
+    assert cache.late_since("a") is None
+    changed(store)
+    late_since = cache.late_since("a")
+    assert late_since is not None
+    assert before - 0.1 <= late_since <= time.time()
+    assert cache.late_since("b") is None
+    cache.get("a", lambda: 1)
+    assert cache.late_since("a") is None
+
+
 def test_the_cache_is_bounded(cache: StatsCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """The least recently used value is dropped."""
     monkeypatch.setattr(stats_cache, "MOST", 3)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from typing import Any
 
 import pytest
@@ -239,6 +240,41 @@ def test_old_sums_of_a_part_have_current_decisions(
     assert llm.causes.get(OOM, now=NOW).incidents == 1
     cause = llm.causes.get(only, now=NOW)
     assert (cause.assignee, cause.status) == ("lea", "acknowledged")
+
+
+def test_old_sums_of_a_part_say_so(store: Store, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A list says since when failures may be missing; nothing if none are, and for who sees all."""
+    monkeypatch.setattr(stats_cache, "CHEAP", 0.0)
+    monkeypatch.setattr(stats_cache, "TIMES", 1e9)
+    part = store.visible_to(VISION, "mira")
+    assert part.causes.list_causes(now=NOW).late_since is None
+    before = time.time()
+    store.incidents.add(of_team(known_diagnosis("next", "host.sigkill"), "vision", "node-vision"), now=NOW)
+    page = part.causes.list_causes(now=NOW)
+    assert page.total == 2
+    assert page.late_since is not None
+    assert before - 60 < page.late_since <= before
+    assert store.causes.list_causes(now=NOW).late_since is None
+    monkeypatch.setattr(stats_cache, "CHEAP", 1e9)
+    page = part.causes.list_causes(now=NOW)
+    assert (page.total, page.late_since) == (3, None)
+
+
+def test_old_sums_of_a_part_have_current_regressions(
+    store: Store, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failure after the fix shows at once, although the sums of its cause are older."""
+    monkeypatch.setattr(stats_cache, "CHEAP", 0.0)
+    monkeypatch.setattr(stats_cache, "TIMES", 1e9)
+    only = store.incidents.get(ids["llm-only"]).incident.cluster
+    assert only is not None
+    store.cause_work.change([only], WorkChange("fixed", date=NOW + 60), actor="lea")
+    llm = store.visible_to(LLM, "lea")
+    assert llm.causes.get(only, now=NOW).status == "fixed"
+    again = unknown_diagnosis("again", "KeyError: tokenizer secretllm", "u-11aa22", at=NOW + 90)
+    store.incidents.add(of_team(again, "llm", "node-llm"), now=NOW + 90)
+    cause = llm.causes.get(only, now=NOW)
+    assert (cause.incidents, cause.status, cause.since_fix) == (1, "regressed", 1)
 
 
 def test_a_cluster_of_several_keys_has_the_latest_visible_title(store: Store, ids: dict[str, str]) -> None:

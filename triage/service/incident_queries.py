@@ -94,10 +94,13 @@ def read_facts(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def parse_time(text: str, now: float) -> float:
-    """Return `7d`, `12h`, `2w`, a date or a time as seconds; without a zone it is UTC. Raises OptionError."""
+    """Return `7d`, `12h`, `2w`, a date or a time as seconds; without a zone it is UTC. Raises OptionError.
+
+    A span ends at the last full minute, so that requests of the same minute share their counts.
+    """
     text = text.strip()
     if text[-1:] in TIME_UNITS and text[:-1].isascii() and text[:-1].isdigit() and len(text) < 7:
-        return now - int(text[:-1]) * TIME_UNITS[text[-1]]
+        return now // 60 * 60 - int(text[:-1]) * TIME_UNITS[text[-1]]
     try:
         moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
         seconds = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,8 +1,9 @@
 """Cache of whole responses: the same request gets the same bytes until the store changes.
 
 The store counts its changes, so a response is never older than the data. Only while BUSY_RESPONSES or more are being
-made, it may lack diagnoses of the last BUSY_SECONDS, but never what a person has decided. Relative times ("3 minutes
-ago") may be CACHE_SECONDS old. Requests for the same response at the same time wait for one of them.
+made, or if it is popular, it may lack diagnoses of the last BUSY_SECONDS, but never what a person has decided; requests
+with `Cache-Control: no-cache` get all. Relative times ("3 minutes ago") may be CACHE_SECONDS old. Requests for the same
+response at the same time wait for one of them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
@@ -24,6 +25,9 @@ from triage.store.service_data import Changes
 CACHE_SECONDS = 15.0
 BUSY_RESPONSES = 8
 BUSY_SECONDS = 2.0
+POPULAR_REQUESTS = 4
+"""A response is popular from so many requests within BUSY_SECONDS on."""
+MAX_COUNTED = 2000  # responses whose requests are counted
 MAX_BYTES = 64 << 20
 MAX_RESPONSE_BYTES = 1 << 20
 # These depend on more than the store.
@@ -49,6 +53,22 @@ class CachedResponse:
     stored_at: float
 
 
+class Popularity:
+    """Counts the latest requests for each response."""
+
+    def __init__(self) -> None:
+        self._times: OrderedDict[_Key, deque[float]] = OrderedDict()
+
+    def count(self, key: _Key, now: float) -> bool:
+        """Count a request; return whether the response is popular."""
+        times = self._times.setdefault(key, deque(maxlen=POPULAR_REQUESTS))
+        times.append(now)
+        self._times.move_to_end(key)
+        if len(self._times) > MAX_COUNTED:
+            self._times.popitem(last=False)
+        return len(times) == POPULAR_REQUESTS and now - times[0] <= BUSY_SECONDS
+
+
 class ResponseCache:
     """Middleware that caches responses with status 200 to GET requests of signed-in users."""
 
@@ -58,6 +78,7 @@ class ResponseCache:
         self._bytes = 0
         self._pending: dict[_Key, asyncio.Event] = {}
         self._version = state.version
+        self._popularity = Popularity()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = _cache_key(scope)
@@ -66,8 +87,9 @@ class ResponseCache:
             return
         headers = Headers(scope=scope)
         _, changes = await self._version.get()
+        is_popular = self._popularity.count(key, time.monotonic())
         while True:
-            cached = self._find(key, changes)
+            cached = self._find(key, changes, self._may_be_old(headers, is_popular))
             if cached is not None:
                 await _send_response(cached, headers, send)
                 return
@@ -75,7 +97,8 @@ class ResponseCache:
             if pending is None:
                 break
             await pending.wait()
-            if self._find(key, changes) is None:  # that response is older, or could not be cached
+            cached = self._find(key, changes, self._may_be_old(headers, is_popular))
+            if cached is None:  # that response is older, or could not be cached
                 await self._app(scope, receive, send)
                 return
         finished = self._pending[key] = asyncio.Event()
@@ -85,14 +108,19 @@ class ResponseCache:
             del self._pending[key]
             finished.set()
 
-    def _find(self, key: _Key, changes: Changes) -> CachedResponse | None:
-        """Return the response for the store as it was when the request came, or later; while many wait, a bit older."""
+    def _may_be_old(self, headers: Headers, is_popular: bool) -> bool:
+        """Whether the response may lack the latest diagnoses."""
+        is_shared = is_popular or len(self._pending) >= BUSY_RESPONSES
+        return is_shared and "no-cache" not in headers.get("cache-control", "")
+
+    def _find(self, key: _Key, changes: Changes, may_be_old: bool) -> CachedResponse | None:
+        """Return the response for the store as it was when the request came, or later; else a bit older."""
         cached = self._responses.get(key)
         if cached is None:
             return None
         age = time.monotonic() - cached.stored_at
-        may_be_old = len(self._pending) >= BUSY_RESPONSES and cached.changes.decision >= changes.decision
-        if cached.changes.generation < changes.generation and not (may_be_old and age <= BUSY_SECONDS):
+        is_late = cached.changes.generation < changes.generation
+        if is_late and not (may_be_old and age <= BUSY_SECONDS and cached.changes.decision >= changes.decision):
             return None
         if age > CACHE_SECONDS:
             return None

@@ -53,10 +53,14 @@ class CauseFilter:
 
 @dataclass(frozen=True, slots=True)
 class CausePage:
-    """Some of the causes that match a filter, and how many match it in all."""
+    """Some of the causes that match a filter, and how many match it in all.
+
+    `late_since`: failures stored since this time may be missing in the sums; None: the sums are current.
+    """
 
     causes: tuple[Cause, ...]
     total: int
+    late_since: float | None = None
 
 
 class Causes:
@@ -87,7 +91,12 @@ class Causes:
             with_host = {members.get(root, (root,))[0] for root in self._roots_on_host(filter_.host)}
             causes = [cause for cause in causes if cause.id in with_host]
         page = sorted(causes, key=_ORDERS[order])[offset : offset + limit]
-        return CausePage(self._add_details(page, members, today), len(causes))
+        return CausePage(self._add_details(page, members, today), len(causes), self.late_since(now=when))
+
+    def late_since(self, *, now: float | None = None) -> float | None:
+        """Return since when stored failures may be missing in the sums; None if the sums are current."""
+        today = int((time.time() if now is None else now) // DAY)
+        return self._cache.late_since(_sums_key(today)) if self._db.dialect.among else None
 
     def get(self, reference: str, *, now: float | None = None) -> Cause:
         """Return a cause by its signature, or by a cluster's id or name. Raises NotFoundError."""
@@ -118,7 +127,7 @@ class Causes:
         A reader of a part has no stored sums: all causes are summed at once, and kept for the next page.
         """
         if self._db.dialect.among:
-            return self._cache.get(("sums of causes", today), lambda: self._compute_sums(today))
+            return self._cache.get(_sums_key(today), lambda: self._compute_sums(today))
         if identifier is None:
             members = self._read_members()
             return self._sum_causes(self._read_rows(today), members), members
@@ -172,7 +181,8 @@ class Causes:
         fixes: dict[str, float] = {}
         for cause in causes:
             fixed_at = work[cause.id].fixed_at if cause.id in work else None
-            if fixed_at is not None and cause.last_at > fixed_at:
+            # The last failure of sums that are kept for a reader of a part may be missing.
+            if fixed_at is not None and (cause.last_at > fixed_at or self._db.dialect.among):
                 fixes[cause.id] = fixed_at
         since = count_since(self._db, fixes, _roots_of(causes, members)) if fixes else {}
         return [
@@ -195,6 +205,10 @@ class Causes:
     def _roots_on_host(self, host: str) -> list[str]:
         rows = self._db.read("SELECT cause FROM cause_part WHERE kind = 'host' AND name = ?", (host,))
         return [row["cause"] for row in rows]
+
+
+def _sums_key(today: int) -> tuple[str, int]:
+    return "sums of causes", today
 
 
 def _marks(values: Sequence[str]) -> str:

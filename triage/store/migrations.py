@@ -15,7 +15,7 @@ from triage.store.sqlite import APPLICATION, SqliteConnections, is_network_file
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-VERSION = 10  # the number of STEPS, so that a current store needs no import of sqlite-utils
+VERSION = 11  # the number of STEPS, so that a current store needs no import of sqlite-utils
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
@@ -309,6 +309,13 @@ def add_seen_index(database: Database) -> None:
     database.execute("CREATE INDEX incident_seen ON incident (seen_at)")
 
 
+def add_facet_sums(database: Database) -> None:
+    """Create the counts of incidents by facet."""
+    from triage.store.facet_tables import create_tables
+
+    create_tables(database)
+
+
 STEPS: tuple[Callable[[Database], None], ...] = (
     create_knowledge_tables,
     create_work_tables,
@@ -320,4 +327,5 @@ STEPS: tuple[Callable[[Database], None], ...] = (
     add_views,
     add_facts,
     add_seen_index,
+    add_facet_sums,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -138,7 +139,15 @@ class Search:
 
     def _count(self, filter_: Filter) -> int:
         where, arguments = _where_clause(filter_, self._db.dialect)
-        return int(self._db.read(f"SELECT count(*) AS n FROM incident i WHERE {where}", arguments)[0]["n"])
+        counted = "count(*) AS n FROM incident i"
+        if self._is_summed(filter_):
+            counted = "coalesce(sum(i.incidents), 0) AS n FROM incident_sum i"
+        return int(self._db.read(f"SELECT {counted} WHERE {where}", arguments)[0]["n"])
+
+    def _is_summed(self, filter_: Filter) -> bool:
+        """Whether the database keeps the counts for the filter; it does not for a reader of a part."""
+        others = dataclasses.replace(filter_, verdict=None, domain=None, cause=None)
+        return others == Filter() and not self._db.dialect.among
 
     def get_latest(self) -> tuple[float, int]:
         """Return when a diagnosis was last stored (0: never), and the number of incidents."""
@@ -150,12 +159,18 @@ class Search:
         return self._stats_cache.get(("facets", filter_, limit), lambda: self._facets(filter_, limit))
 
     def _facets(self, filter_: Filter, limit: int) -> dict[str, tuple[StatsRow, ...]]:
+        return facets.count_facets(self._db, self._matches(filter_), limit)
+
+    def latest_counted(self, filter_: Filter) -> int:
+        """Return in how many of the latest incidents `count_facets` counts hosts and facts; 0: in all that match."""
+        return self._matches(filter_).latest
+
+    def _matches(self, filter_: Filter) -> facets.Matches:
         where, arguments = _where_clause(filter_, self._db.dialect)
         count = self.count_incidents(filter_)
-        # An index leads to each matching row by itself: where many match, reading all in order is faster.
-        by_column = self._db.dialect.by_scan if count > facets.MOST_COUNTED and where != "TRUE" else ""
+        by_column = self._db.dialect.by_scan if count > facets.MANY and where != "TRUE" else ""
         by_time = "" if self._has_index(filter_) else self._db.dialect.by_time
-        return facets.count_facets(self._db, facets.Matches(where, arguments, count, by_column, by_time), limit)
+        return facets.Matches(where, arguments, count, by_column, by_time, self._is_summed(filter_))
 
     def facts_of(self, incidents: Sequence[str]) -> dict[str, dict[str, tuple[str, ...]]]:
         """Return the facts of the jobs of incidents, given by their ids."""
@@ -238,7 +253,8 @@ class Search:
         rows = self._db.read(
             f"""
             WITH alike AS (
-                SELECT i.num, i.at FROM incident i WHERE {where} AND i.num <> :num ORDER BY i.at DESC LIMIT {RANKED}
+                SELECT i.num, i.at FROM incident i WHERE {where} AND i.num <> :num ORDER BY i.at DESC, i.num DESC
+                LIMIT {RANKED}
             ), best AS (
                 SELECT num, at, num IN ({on_same_host}) AS same_host,
                     num IN (SELECT incident FROM feedback) AS has_feedback

@@ -64,6 +64,13 @@ class StatsCache:
                 self._values.popitem(last=False)
         return result
 
+    def late_since(self, key: Hashable) -> float | None:
+        """Return the time (seconds) of a cached value that lacks later changes; None if it is current."""
+        generation, now = self._service_data.get_generation(), time.monotonic()
+        with self._lock:
+            old = self._values.get(key)
+        return None if old is None or old.generation == generation else time.time() - (now - old.at)
+
     @staticmethod
     def _may_be_old(old: _CachedValue, now: float, is_computing: bool) -> bool:
         age = now - old.at

@@ -135,6 +135,14 @@ PARTS: Mapping[str, str] = MappingProxyType(
             f"SELECT {_CAUSE}, 'job', j.name, count(*) FROM incident i JOIN job j ON j.id = i.job WHERE {_CAUSE} "
             f"IS NOT NULL GROUP BY {_CAUSE}, j.name"
         ),
+        "incident_sum": (
+            "SELECT i.verdict, i.domain, i.signature, i.key, count(*) AS incidents FROM incident i "
+            "GROUP BY i.verdict, i.domain, i.signature, i.key"
+        ),
+        "facet_sum": (
+            "SELECT 'host' AS name, h.name AS value, count(*) AS incidents FROM host h WHERE h.blamed = 1 GROUP BY "
+            "h.name UNION ALL SELECT 'fact.' || f.name, f.value, count(*) FROM fact f GROUP BY f.name, f.value"
+        ),
         "cause_work": f"SELECT w.* FROM {{base}}cause_work w WHERE NOT {_SHARED_CAUSE}",
         "cause_comment": (
             f"SELECT w.* FROM {{base}}cause_comment w WHERE w.actor = (SELECT name FROM reader) OR NOT {_SHARED_CAUSE}"

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BeforeValidator
 
 from triage.render import causes as rendered
+from triage.render.table import iso
 from triage.service import view_queries
 from triage.service.api import requests, schemas
 from triage.service.api.responses import JsonResponse, comment_as_dict
@@ -64,7 +65,9 @@ def list_causes(
 ) -> JsonResponse:
     """List the causes of failures with their counts, days, times and hosts."""
     page = store.causes.list_causes(query, order=order, limit=limit, offset=offset)
-    return JsonResponse({"total": page.total, "causes": [rendered.as_dict(cause) for cause in page.causes]})
+    late_since = iso(page.late_since) if page.late_since is not None else None
+    rows = [rendered.as_dict(cause) for cause in page.causes]
+    return JsonResponse({"total": page.total, "causes": rows, "late_since": late_since})
 
 
 @router.get("/{cause}", response_model=schemas.CauseRow)

@@ -268,7 +268,7 @@ _EXAMPLES: dict[str, Any] = {
     "SubscriptionRow": _SUBSCRIPTION,
     "SubscriptionList": {"targets": ["slack:C0123ABCD"], "subscriptions": [_SUBSCRIPTION]},
     "Done": {"id": "s-7f3a9c001122"},
-    "CauseList": {"total": 1, "causes": [_CAUSE]},
+    "CauseList": {"total": 1, "causes": [_CAUSE], "late_since": None},
     "HostRow": {
         "host": "node17",
         "device": None,

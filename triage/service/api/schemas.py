@@ -110,10 +110,14 @@ class CommentList(BaseModel):
 
 
 class CauseList(BaseModel):
-    """Some causes, and how many match the filters in all."""
+    """Some causes, and how many match the filters in all.
+
+    `late_since`: their counts may lack failures that were stored since; null: they are current.
+    """
 
     total: int
     causes: list[CauseRow]
+    late_since: str | None
 
 
 class DeviceRow(BaseModel):

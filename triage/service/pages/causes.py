@@ -41,6 +41,7 @@ class CausesView:
     """Some causes. `pictures` are the bars of each by its id; `older` is the offset of the next page, or None.
 
     `views` are saved ones, `visit` is when the reader's visit before this one ended; None: nothing is remembered.
+    `late_since`: failures stored since then may be missing in the counts; None: the counts are current.
     """
 
     causes: tuple[Cause, ...]
@@ -52,6 +53,7 @@ class CausesView:
     views: tuple[dict[str, Any], ...] = ()
     visit: float | None = None
     statuses: tuple[str, ...] = SHOWN_STATUSES
+    late_since: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,7 @@ class CauseView:
     log: tuple[AuditEntry, ...]
     subscriptions: tuple[dict[str, Any], ...]
     targets: tuple[str, ...]
+    late_since: float | None
 
 
 @router.get("/")
@@ -89,7 +92,7 @@ def list_causes(
     pictures = {cause.id: draw_trend(cause) for cause in page.causes}
     visit = store.visits.record(user.name) if view_queries.is_remembered(user) else None
     views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "causes")))
-    view = CausesView(page.causes, page.total, order, ORDERS, older, pictures, views, visit)
+    view = CausesView(page.causes, page.total, order, ORDERS, older, pictures, views, visit, late_since=page.late_since)
     return render_page(request, "causes.html", view)
 
 
@@ -119,6 +122,7 @@ def show_cause(
             if item.cause == summary.id
         ),
         view_queries.list_targets(settings, user),
+        store.causes.late_since(),
     )
     return render_page(request, "cause.html", view)
 

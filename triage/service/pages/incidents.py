@@ -13,7 +13,6 @@ from triage.service import incident_queries, view_queries
 from triage.service.dependencies import CatalogDep, StoreDep, Viewer
 from triage.service.incident_queries import incident_filter
 from triage.service.pages.rendering import page_and_json, render_page
-from triage.store.facets import MOST_COUNTED
 from triage.store.search import FACT, Filter, StatsRow
 
 router = APIRouter()
@@ -60,7 +59,7 @@ def list_incidents(
     """Show the incidents that match the filters."""
     page = incident_queries.list_incidents(store, query, limit=limit, after=after)
     counts = store.search.count_facets(query)
-    latest = MOST_COUNTED if page.total > MOST_COUNTED else 0
+    latest = store.search.latest_counted(query)
     facets = tuple(
         Facet(name, title, getattr(query, name) or "", tuple(counts[name]), latest if name == "host" else 0)
         for name, title in FACET_TITLES.items()

@@ -72,7 +72,10 @@ NAVIGATION: tuple[tuple[str, str, str], ...] = (
     ("/status", "Status", "h"),
 )
 TIME_FIELDS = frozenset(
-    {"at", "stored_at", "seen_at", "created_at", "started_at", "ended_at", "used_at", "first", "last", "ingested_at"}
+    [
+        *("at", "stored_at", "seen_at", "created_at", "started_at", "ended_at", "used_at", "first", "last"),
+        *("ingested_at", "late_since"),
+    ]
 )
 # Drawings, and what reasoning alone uses of evidence.
 OMITTED_FIELDS = frozenset({"pictures", "detail", "inherits_time", "rank_basis"})

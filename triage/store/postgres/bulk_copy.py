@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from triage.store.interface import Transaction
 
-_TABLES = ("incident", "cause_part", "cluster_key", "audit")
+_TABLES = ("incident", "host", "fact", "cause_part", "cluster_key", "audit")
 _IS_OWNER = (
     "SELECT bool_and(pg_has_role(relowner, 'USAGE')) FROM pg_class WHERE relkind = 'r' AND relname = ANY(?) "
     "AND relnamespace = CAST(current_schema() AS regnamespace)"
 )
 _ROOT = "coalesce(i.signature, i.key)"
-# The same sums as those of steps/0002.sql.
+# The same sums as those of steps/0002.sql and 0007.sql.
 _SUMS = (
     f"INSERT INTO cause_part SELECT {_ROOT}, p.kind, p.name, count(*) FROM incident i JOIN cause_parts p "
     f"ON p.num = i.num WHERE {_ROOT} IS NOT NULL GROUP BY 1, 2, 3",
@@ -26,6 +26,9 @@ _SUMS = (
     "UPDATE cause_sum SET hosts = n.hosts, jobs = n.jobs FROM (SELECT cause, count(*) FILTER (WHERE kind = 'host') AS "
     "hosts, count(*) FILTER (WHERE kind = 'job') AS jobs FROM cause_part GROUP BY cause) n WHERE n.cause = "
     "cause_sum.cause",
+    "INSERT INTO incident_sum SELECT verdict, domain, signature, key, count(*) FROM incident GROUP BY 1, 2, 3, 4",
+    "INSERT INTO facet_sum SELECT 'host', name, count(*) FROM host WHERE blamed = 1 GROUP BY name",
+    "INSERT INTO facet_sum SELECT 'fact.' || name, value, count(*) FROM fact GROUP BY name, value",
     "UPDATE generation SET number = number + 1",
 )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from triage.model import Diagnosis
-from triage.store import cause_tables, codec, fts_index, incidents
+from triage.store import cause_tables, codec, facet_tables, fts_index, incidents
 from triage.store.salvage.report import SalvageReport
 from triage.store.sqlite_text import SqliteText
 
@@ -31,6 +31,7 @@ def complete_rows(db: sqlite3.Connection, report: SalvageReport) -> None:
     for table, parent, count in _remove_dangling_rows(db):
         report.lost.append(f"table {table}: {count} readable rows belong to lost rows of the table {parent}")
     cause_tables.fill_tables(db)
+    facet_tables.fill_tables(db)
 
 
 def _remove_strange_reports(db: sqlite3.Connection, report: SalvageReport) -> None:
