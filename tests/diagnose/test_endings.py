@@ -100,12 +100,12 @@ def test_a_report_of_a_launcher_does_not_hide_the_reason() -> None:
 
 def test_a_victim_behind_the_end_does_not_hide_it() -> None:
     """The rank that lost its peer stands among the last lines; before the end, or of the same rank, it covers it."""
-    end = ending("panic: gone", None, "strong")
-    end = replace(end, end=2000)
-    for victim, chosen in ((raised("E: lost", 5, offset=950), [end]), (raised("E: lost", 5, offset=900), [])):
-        matched = MatchedFacts(frozenset({0}), lost_peers=frozenset({0}))
-        assert select_endings([victim, end], matched, []) == chosen
-        assert select_endings([victim, end], MatchedFacts(frozenset({0})), []) == []
+    for strength in ("strong", "weak"):
+        end = replace(ending("panic: gone", None, strength), end=2000)
+        for victim, chosen in ((raised("E: lost", 5, offset=950), [end]), (raised("E: lost", 5, offset=900), [])):
+            matched = MatchedFacts(frozenset({0}), lost_peers=frozenset({0}))
+            assert select_endings([victim, end], matched, []) == chosen
+            assert select_endings([victim, end], MatchedFacts(frozenset({0})), []) == []
 
 
 def test_a_line_that_is_noise_is_no_ending() -> None:

@@ -49,7 +49,8 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     signals = {(facts[index].source, facts[index].offset) for index in matched.bare_signals}
     endings = [one for one in endings if _place(one) not in lines or (_has_condition(one) and _place(one) in signals)]
     stops = [facts[index] for index in matched.stops]
-    coverage = _Coverage([*telling, *messages], [facts[index] for index in matched.lost_peers], stops)
+    victims = [facts[index] for index in matched.lost_peers]
+    coverage = _Coverage([*telling, *messages], victims, stops)
     strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
     strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
     strong = [one for one in strong if not (matched.known and lists_worker_errors(one))]
@@ -57,7 +58,7 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
         return own
     if messages or [facts[index] for index in matched.causing]:
         return strong
-    coverage = _Coverage([facts[index] for index in matched.known - silent], stops=stops)
+    coverage = _Coverage([facts[index] for index in matched.known - silent], victims, stops)
     stacks = _Places(fact for fact in facts if isinstance(fact.detail, StackDetail))  # below `Timeout (0:05:00)!`
     weak = [one for one in endings if not _is_strong(one) and not coverage.covers(one)]
     weak = [one for one in weak if not any(stacks.list_among(one))]

@@ -118,8 +118,8 @@ GRAMMARS: tuple[Grammar, ...] = (
         "writer",
         "Horovod 0.19",
         "[d",
-        "[2]<stdout>:step 3",
-        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM}",
+        ("[2]<stdout>:step 3", "[2]<stdout>: step 3"),  # Open MPI 5 prints a blank
+        rf"\[(?P<rank>\d{{1,18}})\]{_STREAM}(?: (?=\S))?",
         required_text="]<std",
     ),
     make_grammar(

@@ -44,6 +44,10 @@ def diagnose(tmp_path: Path, text: str) -> Diagnosis:
             "[RT][FATAL][8] context lost",
         ),
         ("lease of rank 3 was lost\nsrun: Terminating StepId=7.0\n", "lease of rank 3 was lost"),
+        (
+            "lease of rank 3 was lost\n2026-08-12 20:00:42,324 sagemaker-training-toolkit ERROR    Reporting FAILURE\n",
+            "lease of rank 3 was lost",
+        ),
         ("/bin/sh: 67: DATA_ROOT: parameter not set\nexit status 2\n", "/bin/sh: 67: DATA_ROOT: parameter not set"),
         (
             "At line 7 of file src/nml.f90 (unit = 3)\nFortran runtime error: End of file\n",
@@ -161,6 +165,23 @@ def test_the_traceback_of_a_victim_does_not_hide_the_end_before_it(tmp_path: Pat
     diagnosis = diagnose(tmp_path, STEPS + text + VICTIM)
     assert diagnosis.root_cause is not None
     assert diagnosis.root_cause.title == text.split("\n", 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("between", "is_cause"),
+    [
+        ("".join(f"[rank{rank}]: {line}\n" for rank in range(8) for line in VICTIM.splitlines()), True),
+        ("[INFO] [launch.py:319:sigkill_handler] Killing subprocess 412\n" * 8, True),
+        ("srun: error: n7: task 3: Exited with exit code 1\n" * 25, True),
+        ("".join(f"note of part {chr(97 + n)} {'x' * n}\n" for n in range(19)), True),
+        ("".join(f"note of part {chr(97 + n)} {'x' * n}\n" for n in range(20)), False),
+    ],
+)
+def test_what_launchers_and_victims_write_is_no_distance(tmp_path: Path, between: str, is_cause: bool) -> None:
+    """A weak form counts however much of that follows, but in no more than twenty other lines."""
+    diagnosis = diagnose(tmp_path, f"{STEPS}cannot open the index of part 7\n{between}")
+    root = diagnosis.root_cause
+    assert (root is not None and root.title == "cannot open the index of part 7") is is_cause
 
 
 def test_a_line_that_announces_a_traceback_is_no_end_of_its_own(tmp_path: Path) -> None:

@@ -103,3 +103,20 @@ def test_a_counter_of_lines_is_no_writer(first: int, lines: int, writers: set[by
     tail = "".join(f"[{first + number}] Fatal: cannot go on with part {number}\n" for number in range(lines))
     expected = writers if writers is not None else {b"[%d] " % number for number in range(lines)}
     assert {line.writer for group in find_last_lines(b"", tail.encode(), 0) for line in group.lines} == expected
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_tracebacks_of_many_ranks_are_no_usual_output(count: int) -> None:
+    """Behind any prefix: the line before them stays among the last lines."""
+    frames = ("Traceback (most recent call last):", '  File "a.py", line 3, in f', "    f()", "RuntimeError: closed")
+    tracebacks = "".join(f"10:00:0{rank} [rank{rank}]: {frame}\n" for rank in range(count) for frame in frames)
+    assert last_texts(f"{STEPS}cannot open the index\n{tracebacks}")[0] == "cannot open the index"
+
+
+@pytest.mark.parametrize(
+    ("message", "is_usual"), [("", False), ("\\n", False), ("-----", False), ("7", True), ("好", True)]
+)
+def test_records_of_empty_lines_are_no_usual_output(message: str, is_usual: bool) -> None:
+    """A collector writes a record for each empty line and rule of an error; records with a text are counted."""
+    records = f'{{"log": "{message}", "stream": "stderr"}}\n' * 4
+    assert bool(last_texts(f"{STEPS}FATAL: gone\n{records}")) is not is_usual

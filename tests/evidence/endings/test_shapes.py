@@ -31,6 +31,9 @@ from triage.evidence.endings.shapes import has_text, is_stack
         b"[agent/drain] 2026-09-05T07:39:42Z rank=2 stopping",
         b"agentd[81]: rank 3: exiting with code 81",
         b"rank 3: giving up now.",
+        b"pod-0 main     at src/core/loop.f90:88",
+        b"pod-0 main \tat org.example.Feed.run(Feed.java:66)",
+        b"10:00:00 =   EXIT STATUS: 1",
     ],
 )
 def test_lines_of_stacks(line: bytes) -> None:
@@ -49,6 +52,8 @@ def test_lines_of_stacks(line: bytes) -> None:
         b"2026-11-20 10:00:00 INFO -------- epoch 3",
         b"stopping criterion is 0.1",
         b"exiting with code 0 is normal here",
+        b"epoch 3  at 7 it/s",
+        b"loss =   2.31",
     ],
 )
 def test_other_lines(line: bytes) -> None:

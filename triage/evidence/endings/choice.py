@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
-from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE
+from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE, STATEMENT, STATUS
 from triage.evidence.endings.preceding_lines import find_reason
 from triage.records.blocks import IGNORED
 from triage.records.completion import read_completion
@@ -19,8 +19,13 @@ WEAK_REACH = 20
 """A weak form counts in so many of the last lines."""
 LINES_OF_GOING_ON = 6
 """So many lines of a level below error behind a weak form show that the program went on."""
-_RETURN_CODE = lazy_re(r"-> \d+")
+# What is called returned a code; a launcher stops what is left. Neither shows that the program went on.
+_NOT_GOING_ON = lazy_re(
+    r"-> \d+|\b(?:[Kk]illing|[Tt]erminating|[Ss]topping|Sending) (?:(?:the |all )?(?:remaining|other|left-?over) )?"
+    r"(?:sub-?process|process|worker|rank|task)(?:es|s)?\b"
+)
 _MOST_BEFORE = 4
+_STATUSES = range(STATUS, STATEMENT)
 _INNER_CAUSE = "cause of an exception"
 """The form of a line whose own stack follows."""
 _LAST_OF = frozenset((_INNER_CAUSE, "exception", "exception group"))
@@ -46,7 +51,7 @@ def choose_line(lines: Sequence[Line], levels: Sequence[str], *, strong_only: bo
     )
     good_ends = (index for index, line in enumerate(lines) if forms[index].strength != "strong" and _is_good_end(line))
     start = 1 + max(good_ends, default=-1)
-    weak_start = max(start, len(lines) - WEAK_REACH, _last_went_on(lines, forms, levels))
+    weak_start = max(start, _start_of_reach(lines, forms), _last_went_on(lines, forms, levels))
     weak_start = len(lines) if strong_only else weak_start
     best = _most_telling(_without_tracebacks(lines, forms), start, weak_start)
     best = _most_telling(forms, start, weak_start) if best is None else best
@@ -58,6 +63,24 @@ def choose_line(lines: Sequence[Line], levels: Sequence[str], *, strong_only: bo
     index, form = find_reason([strip_box(line.parsed.text) for line in lines], forms, levels, best)
     index, form = _follow(lines, forms, best) if index == best else (index, form)
     return ChosenLine(index, form, _find_stop(lines, index))
+
+
+def _start_of_reach(lines: Sequence[Line], forms: Sequence[LineForm]) -> int:
+    """Return the index from which on weak forms count. What launchers report of ends does not count as distance, and
+    neither do the tracebacks of ranks that lost their peers, from the first to the last.
+    """
+    inside = _list_traceback_lines(lines)
+    between = range(min(inside), max(inside) + 1) if inside else range(0)
+    count = 0
+    for index in range(len(lines) - 1, -1, -1):
+        count += not (index in between or forms[index].weight in _STATUSES or not _has_word(lines[index]))
+        if count == WEAK_REACH:
+            return index
+    return 0
+
+
+def _has_word(line: Line) -> bool:
+    return any(map(str.isalnum, line.parsed.text[:LONGEST_LINE]))
 
 
 def _is_good_end(line: Line) -> bool:
@@ -111,7 +134,7 @@ def _last_went_on(lines: Sequence[Line], forms: Sequence[LineForm], levels: Sequ
     count = 0
     for index in range(len(lines) - 1, -1, -1):
         is_low = levels[index] == "low" and forms[index] is UNLIKE
-        count += is_low and _RETURN_CODE.search(lines[index].parsed.text) is None
+        count += is_low and _NOT_GOING_ON.search(lines[index].parsed.text) is None
         if count >= LINES_OF_GOING_ON:
             return index + 1
     return 0
@@ -146,9 +169,7 @@ def _follow(lines: Sequence[Line], forms: Sequence[LineForm], index: int) -> tup
 
 def _find_stop(lines: Sequence[Line], index: int) -> int:
     """Return the index behind the last line that belongs to the chosen one. Rules between blocks do not count."""
-    belonging = [
-        behind for behind in range(index, len(lines)) if any(map(str.isalnum, lines[behind].parsed.text[:LONGEST_LINE]))
-    ]
+    belonging = [behind for behind in range(index, len(lines)) if _has_word(lines[behind])]
     return belonging[:MOST_BELONGING][-1] + 1 if belonging else index + 1
 
 

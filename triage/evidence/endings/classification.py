@@ -55,7 +55,7 @@ _OF_LAUNCHER = lazy_re(
     r"(?:[\w.-]{1,40} (?:has )?detected that )?one or more processes exited |"
     r"the job to be terminated\. The first process |"
     rf"srun: error: \S{{1,200}}: tasks? [\d,-]{{1,40}}: (?:{'|'.join(SIGNAL_TEXTS)})(?: \(core dumped\))?$|"
-    r"command terminated with exit code [1-9])"
+    r"command terminated with exit code [1-9]|sagemaker-training-toolkit ERROR )"
 )
 # A sentence that announces what is quoted behind it: `I get the following error when I start it:`.
 _ANNOUNCES = lazy_re(

@@ -15,6 +15,7 @@ from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, classify_raw
+from triage.evidence.endings.printed_tracebacks import find_traceback_lines
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
 from triage.ranks.prefix import parse_prefix
 from triage.scan.edges import SAMPLE_BYTES, sample_offsets
@@ -44,6 +45,8 @@ _PREFIX = lazy_re(
 _JSON_WRITER = lazy_re(rb'"(?:global_|_)?[rR]ank"\s*:\s*"?(\d{1,7})')
 # A field of JSON with a field a line: of most only the message is a log line.
 _JSON_FIELD = lazy_re(rb'[ \t]+"(?:(message|textPayload|log)|[\w.@-]{1,60})": ?(?:"(?P<text>.*?)"?,?$)?')
+# A collector's record of an empty line or of a rule between blocks.
+_EMPTY_RECORD = lazy_re(rb'"(?:log|message|msg|MESSAGE|textPayload)" ?: ?"(?:\\[nrt]|[^\w"\\\x80-\xff])*"')
 _HINT = lazy_re(
     rb"(?i)err|fail|fatal|abort|exception|assert|panic|kill|crit|dead|crash|corrupt|lost|denied|refus|cannot|"
     rb"can't|unable|timeout|"
@@ -236,7 +239,8 @@ def _read_form_without_prefix(line: bytes) -> _Form:
 
 
 def _make_form(line: bytes, label: bytes, writer: tuple[slice, ...], text: slice) -> _Form:
-    with_text, in_stack = has_text(line[text]), is_stack(line[text])
+    with_text = has_text(line[text]) and not (b'{"' in line[:300] and _EMPTY_RECORD.search(line) is not None)
+    in_stack = is_stack(line[text])
     return _Form(shape_of(line), label, writer, text, with_text, in_stack, with_text and not in_stack)
 
 
@@ -278,7 +282,8 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     A failure's shape is usual too where usual lines follow it: the program went on.
     """
     head_counts = _count_head(head)
-    counted = [line for line in lines if line.form.is_counted]
+    tracebacks = find_traceback_lines([line.data for line in lines])
+    counted = [line for index, line in enumerate(lines) if line.form.is_counted and index not in tracebacks]
     examples = {line.form.shape: line.data for line in reversed(counted)}
     owns = Counter([(line.writer, line.form.shape) for line in counted])
     totals: Counter[bytes] = Counter()
@@ -294,11 +299,12 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
         if _is_harmless(examples[shape], own, totals[writer], is_rare=total < FEWEST):
             usual.add(shape)
     behind: Counter[bytes] = Counter()
-    for line in reversed(lines):
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
         shape = line.form.shape
         if shape in usual:
             behind[line.writer] += 1
-        elif behind[line.writer] > MOST_USUAL_BEHIND and not line.form.is_stack:
+        elif behind[line.writer] > MOST_USUAL_BEHIND and not (line.form.is_stack or index in tracebacks):
             usual.add(shape)
     return usual
 

@@ -45,18 +45,20 @@ _JSON_TEXTS = frozenset(
 )
 _DIGITS = lazy_re(rb"\d+(?:[.,:eE+-]+\d+)*")
 # Lines of stacks stand again and again too, behind a host as pdsh writes it; and so do rules behind a timestamp, and
-# what launchers write when they stop the other processes.
+# what launchers write when they stop the other processes, or in a block for each that ended.
 _STACK_START = lazy_re(
     rb"\s|[a-z][\w.@-]{0,80}:(?: {3,}\S|\t\S|\s*$)|#\d|\S{0,40}\s*\[\s*\d+\] |[-=*~_#. ]+$|.{0,60} [-=*~_]{20,}$"
 )
 _STACK_PART = lazy_re(
-    rb"0x[0-9a-f]|most recent call|\bSending process \d+ closing signal SIG|\bKilling subprocess \d"
+    rb"0x[0-9a-f]|most recent call|(?: {3,}|\t)at \S|=   [A-Z]{3}|\bSending process \d+ closing signal SIG"
+    rb"|\bKilling subprocess \d"
     rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
     rb"|\b(?:stopping|exiting(?: with (?:exit )?(?:code|status) \d+)?|giving up|shutting down|aborting|quitting)"
     rb"(?: now)?\W{0,3}$"
 )
 # Each form of a part holds one of these. Most lines hold none.
 _STACK_HINTS = (
+    *(b"   at ", b"\tat ", b"=   "),
     *(b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: "),
     *(b"stopping", b"exiting", b"giving up", b"shutting", b"aborting", b"quitting"),
 )
