@@ -16,6 +16,7 @@ from functools import partial
 from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, Protocol, TypeVar
 
+from triage.base import compiled_patterns
 from triage.base.lazy_dataclass import dataclass
 
 T = TypeVar("T")
@@ -138,6 +139,9 @@ def map_forked(
         for number in range(count):
             packed = _read_result(pipes[number % children])
             yield work(number) if packed is None else unpack(unpack_result(packed))
+        for pipe in pipes:
+            compiled = _read_result(pipe)
+            compiled_patterns.add_missing(unpack_result(compiled) if compiled is not None else ())
 
 
 def _read_result(pipe: BufferedReader) -> bytes | None:
@@ -211,6 +215,10 @@ def _write_results(work: Callable[[int], Any], numbers: range, pipe: BufferedWri
     from triage.base.packed_results import pack_result
 
     for number in numbers:
-        packed = pack_result(work(number))
-        pipe.write(_LENGTH.pack(len(packed)) + packed)
-        pipe.flush()
+        _write_result(pack_result(work(number)), pipe)
+    _write_result(pack_result(compiled_patterns.list_missing()), pipe)  # the parent stores them
+
+
+def _write_result(packed: bytes, pipe: BufferedWriter) -> None:
+    pipe.write(_LENGTH.pack(len(packed)) + packed)
+    pipe.flush()
