@@ -40,12 +40,14 @@ def ingest_job(
     dask: str | None = None,
 ) -> int:
     """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
+    import atexit
     import gc
 
     from triage.base.compiled_patterns import patterns_cached_in
     from triage.catalog.cache import choose_directory
 
     gc.disable()  # a short process that creates hardly any reference cycles
+    atexit.register(gc.freeze)  # else Python looks for cycles among all objects before it ends
     streams.check_output(output)
     with patterns_cached_in(choose_directory()):
         pipeline_options = build_options(catalog, workers, chunk_size, exact, label)
