@@ -165,6 +165,7 @@ def forked(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
     A pipe that ends too soon means that its child died, met an error or could not be forked.
     """
     children: list[tuple[int | None, BufferedReader]] = []
+    _give_back_freed_memory()
     try:
         with _interrupts_blocked():  # else an interrupt could come before a child is known
             for work in works:
@@ -178,6 +179,14 @@ def forked(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
+
+
+def _give_back_freed_memory() -> None:
+    """Give freed memory back to the system, else each child holds a part of it. Only the C library of Linux can."""
+    import ctypes  # slow to import, and small jobs do not fork
+
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
