@@ -24,9 +24,9 @@ OPTIONS = Options(engine="re2")
 @contextmanager
 def share_catalog() -> Iterator[None]:
     """Load the catalog, and build the indexes of its signatures, at the first job only."""
-    load_once = functools.cache(lambda paths, strict: load(paths, strict=strict))
+    load_once = functools.cache(lambda paths, strict: load(paths, strict=strict, with_samples=False))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stages, "load", lambda paths, strict=True: load_once(tuple(paths), strict))
+        patch.setattr(stages, "load", lambda paths, strict=True, **_: load_once(tuple(paths), strict))
         patch.setattr(evidence, "scan_literals", functools.cache(evidence.scan_literals))
         patch.setattr(run, "build", functools.cache(run.build))
         patch.setattr(reason, "Matcher", _once_for_each(reason.Matcher))

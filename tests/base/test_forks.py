@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import signal
@@ -49,6 +50,25 @@ def test_results_come_in_order(forked: list[int], processes: int) -> None:
     assert len(forked) == min(processes, 100)
     assert all_reaped(forked)
     assert list(map_plain(str, 0, processes)) == []
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs the C library of Linux")
+def test_freed_memory_is_given_back_before_a_fork() -> None:
+    """What the parent freed below memory that it still uses is no part of the children."""
+    script = (
+        "from triage.base.forks import map_forked\n"
+        "def resident(): return int(open('/proc/self/statm').read().split()[1]) * 4096\n"
+        "blocks = [bytes(5000) for _ in range(20_000)]\n"
+        "blocks = blocks[-1:]\n"
+        "same = lambda one: one\n"
+        "before = resident()\n"
+        "print(before, *map_forked(lambda number: resident(), 2, 2, same, same))\n"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, check=True, timeout=60
+    ).stdout
+    before, *children = map(int, output.split())
+    assert before > 100_000_000 > 2 * max(children)
 
 
 def test_no_fork_for_one_item_or_one_process_or_with_other_threads(

@@ -150,14 +150,14 @@ def test_a_changed_file_is_compiled_again(read: Load, base: Path, monkeypatch: p
 def test_a_damaged_cache_is_rebuilt(read: Load, tmp_path: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A truncated, hostile or foreign cache file is ignored, and replaced by a good one."""
     expected = read()
-    (path,) = (tmp_path / "cache").iterdir()
+    (path,) = (tmp_path / "cache").glob("catalog-*")
     text = path.read_text(encoding="utf-8")
     data = json.loads(text)
-    data["catalog"]["signatures"][0]["match"] = {"any": 5}
+    data["catalog"]["catalog"]["signatures"][0]["match"] = {"any": 5}
     other = json.loads(text)
-    other["catalog"]["signatures"][0]["title"] = 7
+    other["catalog"]["catalog"]["signatures"][0]["title"] = 7
     role = json.loads(text)
-    role["catalog"]["signatures"][0]["role"] = "king"
+    role["catalog"]["catalog"]["signatures"][0]["role"] = "king"
     damaged = {
         "truncate": text[: len(text) // 2],
         "empty": "",
@@ -180,7 +180,7 @@ def test_a_damaged_cache_is_rebuilt(read: Load, tmp_path: Path, damage: str, mon
 def test_the_cache_is_private(read: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is 0600 and alone; a file that others can write, or a link, is ignored."""
     read()
-    (path,) = (tmp_path / "cache").iterdir()
+    (path,) = (tmp_path / "cache").glob("catalog-*")
     assert path.stat().st_mode & 0o777 == 0o600
     calls = count_builds(monkeypatch)
     path.chmod(0o666)

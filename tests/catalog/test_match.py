@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from unittest import mock
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -161,15 +162,19 @@ def test_the_matcher_agrees_with_evaluate(texts: list[str]) -> None:
     st.text("abé(.[*\\ ", max_size=40),
 )
 def test_the_automaton_finds_all_literals(literals: list[str], text: str) -> None:
-    """The automaton gives exactly the leaves whose literal occurs in the text."""
+    """The leaves whose literal occurs in the text are found, and no others, before and after the automaton is built."""
     leaves = tuple(
         Signature(f"t.s{n}", 1, "", "stable", "either", "error", Leaf(text="x", literals=(lit,)))
         for n, lit in enumerate(literals)
     )
     from triage.catalog.distinct_evidence import group_evidence
 
-    result = MatchPlan(leaves)._candidates(group_evidence([evidence(text)])[0].bytes, "message")
-    assert result == {number for number, literal in enumerate(literals) if literal in text}
+    masked = group_evidence([evidence(text)])[0].bytes
+    with mock.patch.object(match_module, "TEXTS_BEFORE_AUTOMATON", 2):
+        plan = MatchPlan(leaves)
+        for _ in range(3):
+            result = plan._candidates(masked, "message")
+            assert result == {number for number, literal in enumerate(literals) if literal in text}
 
 
 @settings(max_examples=150, deadline=None)
@@ -193,6 +198,7 @@ def test_matching_works_without_the_automaton(monkeypatch: pytest.MonkeyPatch) -
     """When the literals do not fit into RE2's memory, matching is slower with the same result."""
     case = signature("any:\n  - text: 'alpha é'\n  - text: 'beta'")
     monkeypatch.setattr(match_module, "LITERAL_MEMORY", 1)
+    monkeypatch.setattr(match_module, "TEXTS_BEFORE_AUTOMATON", 1)
     result = matcher(case).evaluate([evidence("x"), evidence("alpha é"), evidence("beta")])
     assert result["test.case"].indices == (1, 2)
 

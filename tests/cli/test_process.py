@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from .factories import ROOT, run
+from .factories import LOG, ROOT, run
 
 # pydantic is not among them: typer 0.29 imports it to read the values of options.
 HEAVY = ("rich", "yaml", "hyperscan", "re2", "torch", "triage.pipeline", "triage.render", "triage.catalog")
@@ -103,3 +103,16 @@ def test_without_a_command_help_goes_to_standard_error() -> None:
     result = run()
     assert (result.returncode, result.stdout) == (2, b"")
     assert b"triage ingest job_logs/" in result.stderr
+
+
+def test_the_second_command_compiles_no_pattern(tmp_path: Path) -> None:
+    """The first `triage ingest` stores its regular expressions, the second finds all; `off` stores none."""
+    (tmp_path / "job.log").write_text(LOG, encoding="utf-8")
+    stored = []
+    for cache in (str(tmp_path / "cache"), str(tmp_path / "cache"), "off"):
+        arguments = ("ingest", "job.log", "--no-store", "--exact", "--format", "json")
+        result = run(*arguments, env={"TRIAGE_CACHE": cache}, cwd=tmp_path)
+        assert result.returncode == 0
+        stored.append([path.stat().st_mtime_ns for path in tmp_path.rglob("patterns-*")])
+    assert len(stored[0]) == 1
+    assert stored[0] == stored[1] == stored[2]

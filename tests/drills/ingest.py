@@ -36,9 +36,9 @@ def kill_first_ingest(site: DrillSite) -> None:
 
 
 def _list_parts(cache: Path) -> list[str]:
-    """Return the files that are neither a catalog nor databases of the scan."""
+    """Return the files that are neither a catalog, databases of the scan nor compiled patterns."""
     files = [path for path in cache.rglob("*") if path.is_file()] if cache.exists() else []
-    return [path.name for path in files if path.suffix not in (".json", ".hyperscan")]
+    return [path.name for path in files if path.suffix not in (".json", ".hyperscan", ".msgpack")]
 
 
 def terminate_ingest(site: DrillSite) -> None:

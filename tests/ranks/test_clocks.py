@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.ranks.clocks import RESOLUTION, HostClocks
+from triage.ranks.clocks import RESOLUTION, HostClocks, compute_median
 
 
 def clocks_of(ahead: dict[str, float], events: int = 8, delays: tuple[float, ...] = (0.0,)) -> HostClocks:
@@ -46,6 +48,12 @@ def test_hosts_are_compared_through_others() -> None:
     clocks.estimate()
     assert clocks.seconds_ahead("node3") - clocks.seconds_ahead("node1") == pytest.approx(300.0)
     assert clocks.by_host["node1"].uncertainty + clocks.by_host["node3"].uncertainty == 2.0
+
+
+@given(st.lists(st.floats(-1e12, 1e12), min_size=1))
+def test_the_median_is_that_of_the_standard_library(numbers: list[float]) -> None:
+    """Any numbers, even or odd in count, have the median that `statistics` computes."""
+    assert compute_median(iter(numbers)) == statistics.median(numbers)
 
 
 def test_a_host_without_common_events_has_no_clock() -> None:

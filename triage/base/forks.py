@@ -16,6 +16,7 @@ from functools import partial
 from io import BufferedReader, BufferedWriter
 from typing import Any, Generic, Protocol, TypeVar
 
+from triage.base import compiled_patterns
 from triage.base.lazy_dataclass import dataclass
 
 T = TypeVar("T")
@@ -138,6 +139,9 @@ def map_forked(
         for number in range(count):
             packed = _read_result(pipes[number % children])
             yield work(number) if packed is None else unpack(unpack_result(packed))
+        for pipe in pipes:
+            compiled = _read_result(pipe)
+            compiled_patterns.add_missing(unpack_result(compiled) if compiled is not None else ())
 
 
 def _read_result(pipe: BufferedReader) -> bytes | None:
@@ -161,6 +165,7 @@ def forked(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
     A pipe that ends too soon means that its child died, met an error or could not be forked.
     """
     children: list[tuple[int | None, BufferedReader]] = []
+    _give_back_freed_memory()
     try:
         with _interrupts_blocked():  # else an interrupt could come before a child is known
             for work in works:
@@ -174,6 +179,14 @@ def forked(works: Iterable[Work]) -> Iterator[list[BufferedReader]]:
                 if pid is not None:
                     os.kill(pid, signal.SIGKILL)
                     os.waitpid(pid, 0)
+
+
+def _give_back_freed_memory() -> None:
+    """Give freed memory back to the system, else each child holds a part of it. Only the C library of Linux can."""
+    import ctypes  # slow to import, and small jobs do not fork
+
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
@@ -211,6 +224,10 @@ def _write_results(work: Callable[[int], Any], numbers: range, pipe: BufferedWri
     from triage.base.packed_results import pack_result
 
     for number in numbers:
-        packed = pack_result(work(number))
-        pipe.write(_LENGTH.pack(len(packed)) + packed)
-        pipe.flush()
+        _write_result(pack_result(work(number)), pipe)
+    _write_result(pack_result(compiled_patterns.list_missing()), pipe)  # the parent stores them
+
+
+def _write_result(packed: bytes, pipe: BufferedWriter) -> None:
+    pipe.write(_LENGTH.pack(len(packed)) + packed)
+    pipe.flush()

@@ -28,6 +28,7 @@ else:
             return lambda cls: dataclass(cls, frozen=frozen, slots=slots, eq=eq)
         # Who defines `__eq__` gets `__hash__ = None` from Python, which is no wish of the class.
         own = {name for name, value in vars(cls).items() if name != "__hash__" or value is not None}
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else the standard decorator writes a signature, which takes long
         made = dataclasses.dataclass(init=False, repr=False, eq=False, slots=slots)(cls)
         methods = {"__init__": _InitAtFirstUse(made, frozen), "__repr__": _repr}
         methods |= _comparison(made, frozen) if eq else {}

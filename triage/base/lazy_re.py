@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any, AnyStr, cast
+from collections.abc import Callable
+from typing import Any, AnyStr, Protocol, cast
 
 _METHODS = (
     "search",
@@ -18,6 +19,45 @@ _METHODS = (
     "groups",
     "groupindex",
 )
+
+
+class KnownPatterns(Protocol):
+    """Patterns that an earlier command compiled (compiled_patterns.py), and those that it did not, by their keys."""
+
+    missing: dict[str, tuple[str | bytes, int]]
+
+    def find(self, key: str) -> re.Pattern[Any] | None:
+        """Return a known pattern."""
+
+
+_cache: KnownPatterns | None = None
+
+
+def use_cache(cache: KnownPatterns | None) -> None:
+    """Take patterns from this cache from now on, in this process and its forks; compile all without one."""
+    global _cache
+    _cache = cache
+
+
+def current_cache() -> KnownPatterns | None:
+    """Return what `use_cache` got."""
+    return _cache
+
+
+def compile_cached(text: Any, flags: int = 0, derive: Callable[[Any], Any] | None = None) -> re.Pattern[Any]:
+    """Return what `re.compile` returns for a text, or for what `derive` makes of it.
+
+    Only for patterns that stand in the modules of this package: each is stored. Raises re.error.
+    """
+    if _cache is None:
+        return re.compile(text if derive is None else derive(text), flags)
+    form = "" if derive is None else derive.__name__
+    key = f"{form} {int(flags)} {text!r}"
+    pattern = _cache.find(key)
+    if pattern is None:
+        pattern = re.compile(text if derive is None else derive(text), flags)
+        _cache.missing[key] = (pattern.pattern, int(flags))
+    return pattern
 
 
 def lazy_re(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
@@ -35,6 +75,6 @@ class LazyPattern:
     def __getattr__(self, name: str) -> Any:
         if name not in _METHODS:
             raise AttributeError(name)
-        compiled = re.compile(self.pattern, self._flags)
+        compiled = compile_cached(self.pattern, self._flags)
         self.__dict__.update({method: getattr(compiled, method) for method in _METHODS})
         return self.__dict__[name]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from triage.base.digit_masks import mask_long_text, mask_text
-from triage.base.lazy_re import lazy_re
+from triage.base.lazy_re import compile_cached, lazy_re
 
 _MOST_ANSWERS = 1 << 12
 _LONGEST_KEPT = 1 << 11  # characters of a text whose answer is remembered
@@ -22,9 +22,11 @@ _LONGEST_FEW, _MOST_FEW = 1 << 13, 1 << 6
 _DIGITS = "0123456789"
 _TOKEN = lazy_re(
     r"(?P<escape>\\(?:x\w{2}|u\w{4}|U\w{8}|.))|(?P<count>\{\d*,?\d*\})|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
-    r"|(?P<group_start>\((?:\?(?:P?<\w+>|P=\w+\)|<?[=!]|[aiLmsux-]*[:)]))?)|(?P<digit>\d)|(?P<other>.)",
+    r"|(?P<group_start>\((?:\?(?:P?<\w+>|P=\w+\)|<?[=!]|[aiLmsux-]*[:)]))?)|(?P<digit>\d)|(?P<other>[A-Za-z _-]+|.)",
     re.S,
 )
+
+_MAY_WIDEN = lazy_re(r"\d|\[|\(\?(?:<?!|<=|P=)")
 
 
 def masked_re(text: str, flags: int = 0) -> MaskedPattern:
@@ -82,12 +84,12 @@ class MaskedPattern:
 
     @functools.cached_property
     def _exact(self) -> re.Pattern[str]:
-        return re.compile(self.pattern, self._flags)
+        return compile_cached(self.pattern, self._flags)
 
     @functools.cached_property
     def _wide(self) -> re.Pattern[str]:
-        wide = widen_digits(self.pattern)
-        return self._exact if wide == self.pattern else re.compile(wide, self._flags)
+        wide = compile_cached(self.pattern, self._flags, widen_digits)
+        return self._exact if wide.pattern == self.pattern else wide
 
 
 class MaskedPatterns:
@@ -127,7 +129,7 @@ def widen_digits(pattern: str) -> str:
     A digit becomes any digit, a set with some digits has all, a back-reference becomes any text, since equal digits may
     have different masks; assertions that look behind or forbid and tell digits apart are left out.
     """
-    return "".join(_widen_tokens(_TOKEN.finditer(pattern)))
+    return "".join(_widen_tokens(_TOKEN.finditer(pattern))) if _MAY_WIDEN.search(pattern) else pattern
 
 
 def _widen_tokens(tokens: Iterator[re.Match[str]]) -> Iterator[str]:
@@ -168,8 +170,10 @@ def _widen_assertion(start: str, tokens: Iterator[re.Match[str]]) -> str:
     return "" if is_of_digits else "".join(parts)
 
 
+@functools.lru_cache(1 << 10)
 def _widen_set(text: str) -> str:
-    digits = [digit for digit in _DIGITS if re.match(text, digit)]
+    matching = re.compile(text).match
+    digits = [digit for digit in _DIGITS if matching(digit)]
     if len(digits) in (0, len(_DIGITS)):
         return text
     if text.startswith("[^"):

@@ -40,9 +40,9 @@ def mask_digits(text: bytes) -> bytes:
     return text.translate(_ZEROS)
 
 
-def mask_literal(literal: str) -> str:
+def mask_literal(literal: str) -> bytes:
     """Mask a literal: a text that contains the literal contains this one once it is masked."""
-    return literal.encode("utf-8", "replace").translate(_ZEROS).decode("utf-8")
+    return literal.encode("utf-8", "replace").translate(_ZEROS)
 
 
 def find_group_spans(leaf: Leaf, text: bytes) -> GroupSpans | None:

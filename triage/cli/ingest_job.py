@@ -40,18 +40,24 @@ def ingest_job(
     dask: str | None = None,
 ) -> int:
     """Diagnose a job, store the diagnosis, write the report and return the exit status. Raises TriageError."""
+    import atexit
     import gc
 
-    gc.disable()  # a short process that creates hardly any reference cycles
-    streams.check_output(output)
-    pipeline_options = build_options(catalog, workers, chunk_size, exact, label)
-    from triage.render import render
+    from triage.base.compiled_patterns import patterns_cached_in
+    from triage.catalog.cache import choose_directory
 
-    with _with_cluster(pipeline_options, dask) as chosen:
-        diagnosis, recurrence = diagnose(paths, chosen, store, no_store=no_store, notify=notify, quiet=quiet)
-    style = streams.text_style(width, color, output)
-    text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
-    return write_report(diagnosis, text, format, output, link, fail_on)
+    gc.disable()  # a short process that creates hardly any reference cycles
+    atexit.register(gc.freeze)  # else Python looks for cycles among all objects before it ends
+    streams.check_output(output)
+    with patterns_cached_in(choose_directory()):
+        pipeline_options = build_options(catalog, workers, chunk_size, exact, label)
+        from triage.render import render
+
+        with _with_cluster(pipeline_options, dask) as chosen:
+            diagnosis, recurrence = diagnose(paths, chosen, store, no_store=no_store, notify=notify, quiet=quiet)
+        style = streams.text_style(width, color, output)
+        text = render(diagnosis, format, link=link, verbose=verbose, recurrence=recurrence, **style)
+        return write_report(diagnosis, text, format, output, link, fail_on)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ the opposite of a word (`input`, `output`), and where words stand in each other'
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence, Set
 
 from triage.base.lazy_re import lazy_re
@@ -253,6 +252,8 @@ def _says_negatively(one: Sentence, negative: Sentence) -> bool:
 
 def _is_template(one: Sentence, other: Sentence) -> bool:
     """Whether words stand in each other's place in a sentence that is the same otherwise."""
+    import difflib  # few jobs need it
+
     forms = {stem: form for stem in other.stems for form in one.stems if _begin_alike(stem, form)}
     matcher = difflib.SequenceMatcher(None, one.stems, [forms.get(stem, stem) for stem in other.stems], autojunk=False)
     changes = [change for change in matcher.get_opcodes() if change[0] != "equal"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from triage.base.digit_masks import mask_digits, mask_text
 from triage.base.lazy_dataclass import dataclass
-from triage.base.lazy_re import lazy_re
+from triage.base.lazy_re import compile_cached, lazy_re
 from triage.base.masked_re import widen_digits
 from triage.compare.log_steps import read_last_step, read_step
 from triage.compare.setting_rules import RulesError
@@ -108,7 +108,7 @@ def _value_pattern(memory: bool) -> re.Pattern[str]:
         else rf"(?P<value>0x[0-9a-f]{{4,64}}|[0-9a-f]{{8,64}}(?![\w.])|{_SHAPE}|{_GROUPED}|{_NUMBER})"
     )
     label = r"(?:(?<![\w.])(?P<of>[^\W\d]\w*(?:\.\w+)+)[ :.'\"]{1,3})?"
-    return re.compile(
+    return compile_cached(
         rf"(?i){label}(?<![a-z0-9])(?P<name>(?:[a-z0-9]{{1,16}}_){{0,3}}(?P<quantity>{spelled}))['\"]?"
         rf"(?: ?[(\[][a-z][\w -]{{0,24}}[)\]]| on {_RANK})? ?(?:[:=]|is|->)? ?(?:tensor\()?['\"]?{value}(?![\w.]*\w\()"
     )
@@ -168,7 +168,7 @@ def _may_mask_have_quantity(mask: bytes, memory: bool) -> bool | None:
 def _digit_pattern() -> re.Pattern[str]:
     """A pattern of masks in whose texts a digit of a value's pattern may be meant: `sha256`, `params l2`, `0x`."""
     names = [name for name in load_quantities() if any(map(str.isdigit, name))]
-    return re.compile("(?i)" + "|".join(map(widen_digits, ["0x", *map(_spelling_pattern, names)])))
+    return compile_cached("(?i)" + "|".join(map(widen_digits, ["0x", *map(_spelling_pattern, names)])))
 
 
 @cache

@@ -7,7 +7,6 @@ what is missing. What it then says is a guess, so its confidence stays low.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -58,6 +57,8 @@ def reread(
 
 def list_readings(line: str) -> tuple[str, ...]:
     """Return what a program may have printed where a line was pasted, the likeliest first."""
+    import html  # few jobs need it
+
     line = _TAG.sub("", html.unescape(line[:LONGEST_LINE]))
     raised = _GLUED.search(line) or _RAISED.search(line)
     if raised:

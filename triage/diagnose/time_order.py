@@ -13,7 +13,7 @@ from dataclasses import field
 
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Evidence, Origin
-from triage.ranks.clocks import RESOLUTION
+from triage.ranks.clocks import RESOLUTION, compute_median
 from triage.ranks.identity import short_host
 from triage.records.activity import Activity
 
@@ -125,11 +125,8 @@ def _all_overlap(spans: Collection[tuple[int, int]]) -> bool:
 
 def _estimate_offsets(times: Mapping[str, Mapping[Step, Sequence[float]]]) -> dict[str, float]:
     """From the first host by name outwards: each host that shares a step with one whose offset is known."""
-    import statistics
-
     middle = {
-        host: {step: statistics.median(stamps) for step, stamps in steps.items()}
-        for host, steps in sorted(times.items())
+        host: {step: compute_median(stamps) for step, stamps in steps.items()} for host, steps in sorted(times.items())
     }
     if not middle:
         return {}
@@ -139,7 +136,7 @@ def _estimate_offsets(times: Mapping[str, Mapping[Step, Sequence[float]]]) -> di
         known = pending.pop(0)
         for host, steps in middle.items():
             if host not in offsets and (common := steps.keys() & middle[known].keys()):
-                offsets[host] = offsets[known] + statistics.median(steps[step] - middle[known][step] for step in common)
+                offsets[host] = offsets[known] + compute_median(steps[step] - middle[known][step] for step in common)
                 pending.append(host)
     return offsets
 

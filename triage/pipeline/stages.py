@@ -30,7 +30,8 @@ def read_job(paths: Sequence[str], options: Options, progress: Report | None) ->
     """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
     discovered = traced("discover", sources.discover)(paths, allow_addresses=options.addresses)
     shown = list(map(displayed_address, paths))  # no later stage needs a password or a signature
-    catalog = load(options.catalogs, strict=bool(options.catalogs or list_configured_catalogs()))
+    is_strict = bool(options.catalogs or list_configured_catalogs())
+    catalog = load(options.catalogs, strict=is_strict, with_samples=False)
     forms, literals = evidence.scan_literals(catalog.literals)
     intake = Intake(discovered.files, shown, discovered.warnings)
     readings = open_readings(shown, intake.files, forms, options)

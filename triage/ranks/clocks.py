@@ -9,6 +9,7 @@ events more exactly than that.
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterable
 from dataclasses import field
 
 from triage.base.lazy_dataclass import dataclass
@@ -84,13 +85,16 @@ class HostClocks:
         return float(round(clock.ahead)) if clock is not None and is_wrong else 0.0
 
 
+def compute_median(numbers: Iterable[float]) -> float:
+    """Return the median of at least one number, as the module `statistics` does, which is slow to import."""
+    ordered = sorted(numbers)
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
 def _event_times(by_host: dict[str, list[float]]) -> dict[str, float]:
     """Return when each host logged an event, without the hosts that logged it at several times."""
-    import statistics
-
-    return {
-        host: statistics.median(times) for host, times in by_host.items() if max(times) - min(times) <= _SAME_MOMENT
-    }
+    return {host: compute_median(times) for host, times in by_host.items() if max(times) - min(times) <= _SAME_MOMENT}
 
 
 def _differences(host: str, events: list[dict[str, float]], unknown: set[str]) -> dict[str, list[float]]:
@@ -104,10 +108,8 @@ def _differences(host: str, events: list[dict[str, float]], unknown: set[str]) -
 
 
 def _clock_of(differences: list[float]) -> HostClock:
-    import statistics
-
-    middle = statistics.median(differences)
-    spread = statistics.median(abs(difference - middle) for difference in differences)
+    middle = compute_median(differences)
+    spread = compute_median(abs(difference - middle) for difference in differences)
     if len(differences) < _FEW:
         uncertainty = max(2 * _LEAST_UNCERTAINTY, max(differences) - min(differences))
     else:

@@ -64,6 +64,7 @@ _PAIR = lazy_re(
 )
 _ESCAPED = lazy_re(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_SAME_IN_JSON = lazy_re(r"[ !#-%'-;=?-\[\]-~]*")  # without what JSON or Docker escapes
 _ISO = lazy_re(ISO)
 _STAMP_ONLY = lazy_re(rf"\s*\[?{ISO}\]?\s*$")
 _TABLE = "CSV export"
@@ -310,7 +311,8 @@ def json_forms(literal: str) -> Iterator[str]:
 def with_json_forms(literals: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return what to scan for to find `literals` in JSON too, and for each of these the literal it stands for."""
     plain = set(literals)
-    others = [(form, literal) for literal in literals for form in json_forms(literal) if form not in plain]
+    escaped = (literal for literal in literals if not _SAME_IN_JSON.fullmatch(literal))
+    others = [(form, literal) for literal in escaped for form in json_forms(literal) if form not in plain]
     return (*literals, *(form for form, _ in others)), (*literals, *(literal for _, literal in others))
 
 

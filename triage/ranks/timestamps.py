@@ -7,7 +7,7 @@ wall-clock times and give None.
 
 from __future__ import annotations
 
-import calendar
+import datetime
 import functools
 import re
 from collections.abc import Mapping
@@ -25,6 +25,7 @@ TIME = r"(?P<h>\d\d):(?P<m>\d\d):(?P<s>\d\d)"
 # Timestamps of container runtimes: Go writes up to nine digits without zeros at the end, GitHub's runner seven.
 NANO = rf"(?P<Y>\d{{4}})-(?P<M>\d\d)-(?P<D>\d\d)T{TIME}\.(?P<f>\d{{7,9}})(?P<z>Z)"
 CTIME = rf"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) {SYSLOG}"
+_FIRST_DAY = datetime.date(1970, 1, 1).toordinal()
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -61,9 +62,11 @@ def _whole_seconds(parts: Mapping[str, str], year: int) -> int | None:
 
 @functools.lru_cache(1 << 10)
 def _start_of_day(year: int, month: int, day: int) -> int | None:
-    if not (1 <= month <= 12 and 1 <= day <= 31 and year >= 1970) or day > calendar.monthrange(year, month)[1]:
+    try:
+        day_number = datetime.date(year, month, day).toordinal() - _FIRST_DAY
+    except ValueError:
         return None
-    return calendar.timegm((year, month, day, 0, 0, 0))
+    return 86400 * day_number if day_number >= 0 else None
 
 
 def _zone_offset(text: str | None) -> int:

@@ -10,6 +10,7 @@ from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
+from triage.ranks.clocks import compute_median
 from triage.ranks.layouts import PLAIN, Layout
 from triage.ranks.prefix import ParsedLine
 from triage.ranks.stated_ranks import read_stated_ranks
@@ -240,11 +241,9 @@ def find_silent_ranks(last: Mapping[int, float], finished: Collection[int]) -> d
     `last` has the time of each rank's last line. Ranks in `finished` reported their end and are not silent. With fewer
     than three ranks there is no majority to compare with.
     """
-    import statistics
-
     if len(last) < 3:
         return {}
-    usual = statistics.median(last.values())
+    usual = compute_median(last.values())
     return {
         rank: usual - time for rank, time in sorted(last.items()) if rank not in finished and usual - time > SILENCE
     }

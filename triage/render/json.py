@@ -25,7 +25,7 @@ name = "json"
 _ACTIVE = lazy_re(
     "[\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_SURROGATES = lazy_re("[\ud800-\udfff]")
+_SURROGATES = lazy_re(r"[\ud800-\udfff]")
 
 
 def render(diagnosis: Diagnosis, *, width: int | None = None, color: bool = False) -> str:

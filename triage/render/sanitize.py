@@ -23,7 +23,7 @@ _CONTROLS = lazy_re(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-_SURROGATES = lazy_re("[\ud800-\udfff]")
+_SURROGATES = lazy_re(r"[\ud800-\udfff]")
 _UNSAFE = lazy_re("[^\n -~\xa0-\u0619\u0620-\u1fff\u3000-\ud7ff]")
 # The same for ASCII: the other pattern takes longer to compile than most reports to write.
 _UNSAFE_ASCII = lazy_re("[^\n -~]")
