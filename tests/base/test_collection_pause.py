@@ -48,12 +48,12 @@ def test_the_collector_is_as_before_after_an_error() -> None:
     assert not gc.isenabled()
 
 
-def test_pauses_may_overlap() -> None:
-    """The collector runs again after the last of two, whichever ends first."""
-    first, second = paused_collection(), paused_collection()
-    for early, late in ((first, second), (paused_collection(), paused_collection())):
-        early.__enter__()
-        late.__enter__()
-        (early if early is first else late).__exit__(None, None, None)
-        (late if early is first else early).__exit__(None, None, None)
-        assert gc.isenabled()
+@pytest.mark.parametrize("first_to_end", [0, 1])
+def test_pauses_may_overlap(first_to_end: int) -> None:
+    """The collector runs again after both of two pauses, whichever ends first."""
+    pauses = [paused_collection(), paused_collection()]
+    for pause in pauses:
+        pause.__enter__()
+    for number in (first_to_end, 1 - first_to_end):
+        pauses[number].__exit__(None, None, None)
+    assert gc.isenabled()
