@@ -10,6 +10,7 @@ objects shows how fast it is. Server and client share the machine. `rate` of the
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -34,7 +35,8 @@ print(server.get_host_and_port()[1], flush=True)
 time.sleep(100000)
 """
 INGEST = """
-import json, resource, sys, triage.pipeline as pipeline, triage.render.json as report
+import gc, json, resource, sys, triage.pipeline as pipeline, triage.render.json as report
+gc.disable()  # as `triage ingest` does
 options = pipeline.Options(addresses=True, fork=True)
 diagnosis = pipeline.ingest([sys.argv[1]], options)
 print(json.dumps([diagnosis.stats.seconds, diagnosis.stats.peak_memory_bytes, diagnosis.job.id,
@@ -53,7 +55,7 @@ runs = [(item, cell) for item in items for cell in range(0, -(-item.size // (1 <
 with ThreadPoolExecutor(12) as pool:
     fetch = lambda item, cell: session._fetch(item, cell << 18, min(item.size, (cell + 16) << 18))
     size = sum(pool.map(lambda run: len(fetch(*run)), runs))
-print(time.monotonic() - began)
+print([time.monotonic() - began, time.process_time(), size])
 """
 
 
@@ -100,8 +102,8 @@ def upload(directory: Path, url: str) -> None:
 
 
 @contextlib.contextmanager
-def serve(local: Path, kind: str) -> Iterator[str]:
-    """Serve the files of a directory below s3://bench/job/; give the address of the server."""
+def serve(local: Path, kind: str) -> Iterator[tuple[str, int]]:
+    """Serve the files of a directory below s3://bench/job/; give the address and the process id of the server."""
     if kind == "files":
         command = [sys.executable, str(Path(__file__).with_name("object_server.py")), str(local), "job/"]
     else:
@@ -113,7 +115,7 @@ def serve(local: Path, kind: str) -> Iterator[str]:
         url = f"http://127.0.0.1:{int(server.stdout.readline())}"
         if kind != "files":
             upload(local, url)
-        yield url
+        yield url, server.pid
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait()
@@ -129,27 +131,43 @@ def main() -> None:
         local = Path(directory) / "job"
         local.mkdir()
         build(local, objects, size)
-        with serve(local, options["server"]) as url:
-            measure(local, url, float(options["rate"]), int(options["rounds"]))
+        with serve(local, options["server"]) as (url, server):
+            measure(local, url, server, float(options["rate"]), int(options["rounds"]))
 
 
-def measure(local: Path, url: str, rate: float, rounds: int) -> None:
+def processor_time(pid: int) -> float:
+    """Return the seconds of processor time that a running process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def run_with_server(server: int, code: str, address: str, url: str) -> tuple[Any, float]:
+    """Return what a fresh interpreter prints, and the processor time that the server used meanwhile."""
+    before = processor_time(server)
+    return run(code, address, AWS_ENDPOINT_URL=url), processor_time(server) - before
+
+
+def measure(local: Path, url: str, server: int, rate: float, rounds: int) -> None:
     """Diagnose from the disk and from the store in turns, download, and diagnose with faults."""
     from tests.remote.faulty_proxy import FaultyProxy, choose_some
 
     address = "s3://bench/job/"
     run(INGEST, str(local))
-    turns = [(run(INGEST, str(local)), run(INGEST, address, AWS_ENDPOINT_URL=url)) for _ in range(rounds)]
+    from_store = [(server, code, address, url) for code in (INGEST, DOWNLOAD)]
+    turns = [(run(INGEST, str(local)), *itertools.starmap(run_with_server, from_store)) for _ in range(rounds)]
     (disk, disk_memory, disk_id, _, disk_warnings, disk_cpu) = min(turn[0] for turn in turns)
-    (remote, memory, remote_id, cost, remote_warnings, cpu) = min(turn[1] for turn in turns)
-    download = run(DOWNLOAD, address, AWS_ENDPOINT_URL=url)
-    size = sum(path.stat().st_size for path in local.iterdir())
+    (remote, memory, remote_id, cost, remote_warnings, cpu), remote_server = min(turn[1] for turn in turns)
+    (download, download_cpu, size), download_server = min(turn[2] for turn in turns)
     print(
         f"disk {disk:.1f} s, {disk_memory >> 20} MiB; download only {download:.1f} s ({size / download / 1e6:.0f} MB/s)"
     )
     print(f"remote {remote:.1f} s, {memory >> 20} MiB, {cost[0]} requests, {cost[2] / size:.3f} of the bytes")
-    print(f"processor time: disk {disk_cpu:.1f} s, remote {cpu:.1f} s; load {os.getloadavg()[0]:.1f}")
+    print(
+        f"processor time: disk {disk_cpu:.1f} s, remote {cpu:.1f} s and server {remote_server:.1f} s, "
+        f"download only {download_cpu:.1f} s and server {download_server:.1f} s; load {os.getloadavg()[0]:.1f}"
+    )
     keys: dict[str, Any] = {"remote_vs_disk": round(remote / disk, 2), "remote_cpu_vs_disk": round(cpu / disk_cpu, 2)}
+    keys["remote_vs_download"] = round(remote / download, 2)
     keys |= {"remote_mb": memory >> 20, "remote_same": disk_id == remote_id and disk_warnings == remote_warnings}
     if rate:
         with FaultyProxy(url, choose_some(rate)) as proxy:

@@ -26,7 +26,7 @@ from ranks import GUILTY, log_lines, write_logs  # noqa: E402
 from remote import build, run  # noqa: E402
 
 INGEST = """
-import hashlib, json, os, signal, sys, threading, time
+import gc, hashlib, json, os, signal, sys, threading, time
 from dataclasses import replace
 from triage import pipeline
 from triage.model.diagnosis import Stats
@@ -42,6 +42,7 @@ def ingest(options):
     digest = hashlib.sha256(report.render(replace(diagnosis, stats=Stats())).encode()).hexdigest()
     ranks = diagnosis.root_cause.ranks if diagnosis.root_cause else ()
     print(json.dumps([took, diagnosis.stats.peak_memory_bytes >> 20, digest, ranks]))
+gc.disable()  # as `triage ingest` does
 if address == "-":
     ingest(pipeline.Options(fork=True))
 else:

@@ -1,8 +1,8 @@
 """Share work among other machines through an executor of the standard protocol, such as that of a Dask cluster.
 
-What crosses is data: a function by its name, JSON on the way there, and packed results on the way back. A unit whose
-worker was lost, or that could not be done there, is done here; one whose worker is slow is given to others too. So the
-answer is that of one machine, whatever happens to workers, and does not wait for the slowest.
+What crosses is data: a function by its name, JSON and packed units on the way there, and packed results on the way
+back. A unit whose worker was lost, or that could not be done there, is done here; one whose worker is slow is given to
+others too. So the answer is that of one machine, whatever happens to workers, and does not wait for the slowest.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import triage
+from triage.base.collection_pause import paused_collection
 from triage.base.errors import OptionError
 from triage.base.forks import SharedWork
 from triage.base.packed_results import pack_result, unpack_result
@@ -100,7 +101,7 @@ class ExecutorWorkers:
         self._seconds = []
 
         def call(numbers: Sequence[int]) -> Call:
-            units = json.dumps([described.units[number] for number in numbers])
+            units = pack_result([described.units[number] for number in numbers])
             return partial(do_batch, described.function, shared, units)
 
         batches = list(divide(described.sizes))
@@ -263,16 +264,17 @@ def divide(sizes: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: str) -> bytes:
+def do_batch(function: Callable[[SharedData, Any], Any], shared: bytes, units: bytes) -> bytes:
     """Do some units on a worker; return a BatchReport as a line of JSON, and behind it the packed results.
 
     They are a list for each unit, or why it cannot be done here. Raises VersionError.
     """
     began, before = time.monotonic(), total_cost()
-    data = _load_shared(shared)
-    results = [_try(function, data, unit) for unit in json.loads(units)]
+    with paused_collection():
+        data = _load_shared(shared)
+        results = pack_result([_try(function, data, unit) for unit in unpack_result(units)])
     report = BatchReport(time.monotonic() - began, process_name(), before, total_cost())
-    return json.dumps(report).encode() + b"\n" + pack_result(results)
+    return json.dumps(report).encode() + b"\n" + results
 
 
 def _try(function: Callable[[SharedData, Any], Any], data: SharedData, unit: Any) -> list[Any] | str:

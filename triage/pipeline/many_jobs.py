@@ -17,6 +17,7 @@ from typing import Any
 
 import triage
 from triage.base import forks
+from triage.base.collection_pause import paused_collection
 from triage.base.errors import InputError, TriageError
 from triage.base.executor_work import ExecutorWorkers, check_version
 from triage.base.options import Options
@@ -157,7 +158,8 @@ def _diagnose(job: JobPath, options: Options, known: str) -> tuple[str, Any, Any
     now = fingerprint(job.path)
     if now == known:
         return now, None, None
-    diagnosis, audit = pipeline.ingest_with_audit([job.path], options)
+    with paused_collection():
+        diagnosis, audit = pipeline.ingest_with_audit([job.path], options)
     return now, document(diagnosis), environment.as_document(audit)
 
 

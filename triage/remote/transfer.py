@@ -7,6 +7,7 @@ import os
 import random
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -66,6 +67,7 @@ class Transfer:
                 raise
             except Exception as error:  # each file system has its own errors
                 number, reason, is_momentary = explain_failure(error)
+                release_frames(error)
                 if not is_momentary or attempt + 1 == ATTEMPTS:
                     attempts = f" after {attempt + 1} attempts" if attempt else ""
                     raise OSError(number, reason + attempts) from None
@@ -80,6 +82,20 @@ class Transfer:
 
 class IncompleteError(Exception):
     """Fewer bytes came than were asked for: the connection was cut, or the object became shorter."""
+
+
+def release_frames(error: BaseException) -> None:
+    """Let go of what the functions hold that an error came through, such as half of a body.
+
+    fsspec's functions refer to the error and the error to them, so only the garbage collector would free it; the
+    command runs without one.
+    """
+    errors, known = [error], set[int]()
+    while errors:
+        one = errors.pop()
+        known.add(id(one))
+        traceback.clear_frames(one.__traceback__)
+        errors.extend(other for other in (one.__cause__, one.__context__) if other and id(other) not in known)
 
 
 def explain_failure(error: BaseException) -> tuple[int, str, bool]:

@@ -7,13 +7,12 @@ contain a host and digits of its own. Where the file has no number, its director
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO
 
 from triage.artifacts.interface import Artifact, ArtifactError, ReadResult, damaged_warning
+from triage.base.collection_pause import paused_collection
 from triage.base.content_digest import digest_bytes
 from triage.model.evidence import Source, Warning
 
@@ -79,7 +78,7 @@ def read_dumps(dumps: Iterable[tuple[Source, bytes]]) -> tuple[RecordingBuilder,
 
     builder = RecordingBuilder()
     warnings: list[Warning] = []
-    with _no_collection():
+    with paused_collection():
         for source, data in dumps:
             rank = parse_rank(source.name)
             if rank is None:
@@ -91,18 +90,6 @@ def read_dumps(dumps: Iterable[tuple[Source, bytes]]) -> tuple[RecordingBuilder,
             except ArtifactError as error:
                 warnings.append(damaged_warning(source, error))
         return builder, warnings
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause the garbage collector: loading makes many objects but no cycles, and the search for them takes longer."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def parse_rank(name: str) -> int | None:
