@@ -55,6 +55,11 @@ def _split_words(headline: str) -> tuple[frozenset[str], frozenset[str]]:
     return terms, message_words(headline, terms)
 
 
+def read_words(headline: str) -> frozenset[str]:
+    """Return the words of a headline."""
+    return _split_words(headline)[0]
+
+
 def overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """Return the share of the words that both have, 0 to 1."""
     return len(one & other) / (len(one | other) or 1)

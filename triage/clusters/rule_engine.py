@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from triage.clusters.assign import Clusters
 from triage.clusters.fingerprint import fingerprint
-from triage.clusters.known_key import KnownKey
+from triage.clusters.known_key import KnownKey, read_words
 from triage.clusters.model import Assignment
 from triage.clusters.rules import load_rules
 from triage.model.diagnosis import Finding, Fingerprint
@@ -43,12 +43,14 @@ class RuleEngine:
         terms = KnownKey.of("", new).terms
         decided = frozenset[str]().union(*apart)
         taught = {cluster for cluster, each in known if each.key in moved} if moved else set[str]()
-        entries = (KnownKey.of(cluster, each) for cluster, each in known)
         # Keys without a common word can neither be joined nor be near; those about which people decided always count.
         near = (
-            one
-            for one in entries
-            if not terms.isdisjoint(one.terms) or one.key in decided or one.cluster in taught or one.key == new.key
+            KnownKey.of(cluster, each)
+            for cluster, each in known
+            if (each.anchored and not terms.isdisjoint(read_words(each.headline)))
+            or each.key in decided
+            or cluster in taught
+            or each.key == new.key
         )
         return Clusters(near, apart, moved=moved).assign(new)
 

@@ -6,6 +6,7 @@ the actions of people are in cluster_actions.py.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import time
@@ -122,10 +123,7 @@ class Clusters:
             return None
         apart = [frozenset((row["one"], row["other"])) for row in db.execute("SELECT one, other FROM apart")]
         known = [
-            (
-                cluster,
-                Fingerprint(print_.version, key, guard, headline, cluster_links.read_places(trail), anchored=True),
-            )
+            (cluster, _read_known(print_.version, key, guard, headline, trail))
             for key, guard, headline, cluster, _, trail in map(tuple, rows)
         ]
         moved = {row["key"]: actor for row in rows if (actor := cluster_links.read_actor(row["why"]))}
@@ -289,6 +287,12 @@ def _count_job(db: Transaction, key: str, finding: Finding, diagnosis: Diagnosis
         "last_seen = CASE WHEN last_seen > :at THEN last_seen ELSE :at END WHERE key = :key",
         {"path": codec.without_surrogates(diagnosis.job.path), "ranks": len(finding.ranks), "at": at, "key": key},
     )
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _read_known(version: int, key: str, guard: str, headline: str, trail: str) -> Fingerprint:
+    """Return a stored fingerprint with its places. A new key is compared with all of its guard, which stay the same."""
+    return Fingerprint(version, key, guard, headline, cluster_links.read_places(trail), anchored=True)
 
 
 def _explain(placed: Assignment) -> str:
