@@ -108,11 +108,18 @@ def test_nothing_but_programs_is_nothing_read(tmp_path: Path) -> None:
     assert source_code.unread == [(str(tmp_path / "train.py"), "a program, settings or a document")]
 
 
-@pytest.mark.parametrize(("others", "is_read"), [((), True), (("README.md",), False), (("rank0.log",), False)])
-def test_a_report_that_is_all_there_is_is_read(tmp_path: Path, others: tuple[str, ...], is_read: bool) -> None:
-    """A document may quote the job; beside other files it is skipped."""
+@pytest.mark.parametrize(
+    ("others", "quoted", "is_read"),
+    [((), True, True), ((), False, False), (("README.md",), True, False), (("rank0.log",), True, False)],
+)
+def test_a_report_that_is_all_there_is_is_read(
+    tmp_path: Path, others: tuple[str, ...], quoted: bool, is_read: bool
+) -> None:
+    """A document that quotes lines is about the job; beside other files, or without a quote, it is skipped."""
+    quote = "```\nstep 7 loss 0.5\nit stands still here\n```\n" if quoted else ""
     for name in ("issue.md", *others):
-        (tmp_path / name).write_text("# Our job hangs\n\nWe run it on two nodes since last week.\n", encoding="utf-8")
+        text = f"# Our job hangs\n\nWe run it on two nodes since last week.\n\n{quote}"
+        (tmp_path / name).write_text(text, encoding="utf-8")
     assert (str(tmp_path / "issue.md") in [file.name for file in take_in(tmp_path).files]) is is_read
 
 

@@ -133,6 +133,12 @@ def classify_text(data: bytes, *, is_named_document: bool = False) -> TextKind:
     return "document" if is_written or (few_output and _is_help(lines)) else "unclear"
 
 
+def quotes_lines(data: bytes) -> bool:
+    """Whether a text fences or indents lines, as people quote the output of a job."""
+    lines = [line for line in _lines_of(data) if line]
+    return len(_without_quotes(lines)) < len(lines)
+
+
 def _lines_of(data: bytes) -> list[str]:
     text = data.decode("utf-8", "replace")
     lines = [line.rstrip()[:_LONGEST] for line in text.split("\n")]

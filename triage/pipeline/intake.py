@@ -16,7 +16,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.model.evidence import Source, Warning
 from triage.pipeline.document_names import NameKind, classify_name, is_prose
-from triage.pipeline.document_texts import SAMPLE_BYTES, TextKind, classify_text
+from triage.pipeline.document_texts import SAMPLE_BYTES, TextKind, classify_text, quotes_lines
 from triage.ranks.file_names import is_process_snapshot
 from triage.scan.interface import ScanResult
 from triage.sources.interface import source_in_place
@@ -146,7 +146,7 @@ class Intake:
 
         A path that the user named is read whatever it is, and so is a whole environment (`export -p > env.sh`), the
         state of objects that a cluster writes (`kubectl get pod -o yaml`), a text that is a log by any name, and a
-        document that is all there is: a report with the lines of the job in it.
+        document that is all there is and quotes lines: a report about the job.
         `start` has the first bytes, and may have the last ones behind them.
         """
         if name in self._named_by_user or (content is not None and _is_whole_environment(content)):
@@ -154,7 +154,7 @@ class Intake:
         kind = self._classify_name(name)
         if kind == "output" or (kind in ("fixture", "neutral") and not self._has_output):
             return False
-        if self._is_one_file and is_prose(self._below_root(name)):
+        if self._is_one_file and is_prose(self._below_root(name)) and quotes_lines(start):
             return False
         if kind == "written":
             is_skipped = not (name.endswith(_STATE_FILES) and _OBJECT_STATE.search(start) is not None)

@@ -1,6 +1,4 @@
-"""What launchers print when a process failed, which are no last lines: the table of torchelastic's agent with its own
-traceback above it, and the boxes in which Open MPI says how processes ended.
-"""
+"""The table that torchelastic's agent prints when a process failed, and its own traceback above it: no last lines."""
 
 from __future__ import annotations
 
@@ -14,23 +12,16 @@ _HEADLINE = lazy_re(r"^[\w.]{0,100}ChildFailedError: ?$")
 _RULE = lazy_re(r"^={20,}$")
 # Frames of the agent above the headline, and lines of the table below it; both ends have rules.
 _LONGEST_TRACEBACK, _LONGEST_TABLE, _FEWEST_RULES = 60, 400, 2
-_BOX_RULE = lazy_re(r"^-{20,}$")
-_BOX = lazy_re(
-    r"^(?:Primary job {1,2}terminated normally, but|"
-    r"(?:mpirun|mpiexec|orterun|prterun|prun)\b.{0,40} (?:noticed|detected) that)"
-)
-_LONGEST_BOX = 20
 
 
 def without_tables(lines: Sequence[Line], levels: Sequence[str]) -> tuple[list[Line], list[str]]:
-    """Return the lines of a writer, with their levels, without those of such tables and boxes."""
+    """Return the lines of a writer, with their levels, without those of the agent's tables."""
+    if not any("ChildFailedError" in line.parsed.text for line in lines):
+        return list(lines), list(levels)
     own = set(range(len(lines)))
     for index, line in enumerate(lines):
-        text = line.parsed.text
-        if "ChildFailedError" in text and _HEADLINE.match(text):
+        if _HEADLINE.match(line.parsed.text):
             own -= set(range(_find_start(lines, index), _find_stop(lines, index)))
-        elif _BOX.match(text):
-            own -= set(range(index, _find_box_end(lines, index)))
     return [lines[index] for index in sorted(own)], [levels[index] for index in sorted(own)]
 
 
@@ -50,9 +41,3 @@ def _find_stop(lines: Sequence[Line], headline: int) -> int:
         if rules == _FEWEST_RULES:
             return index + 1
     return min(len(lines), headline + _LONGEST_TABLE)
-
-
-def _find_box_end(lines: Sequence[Line], first: int) -> int:
-    """Return the index behind the rule that closes a box; without one, it is as long as boxes are."""
-    last = min(len(lines), first + _LONGEST_BOX)
-    return next((index + 1 for index in range(first, last) if _BOX_RULE.match(lines[index].parsed.text)), last)
