@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +122,16 @@ def test_a_report_that_is_all_there_is_is_read(
         text = f"# Our job hangs\n\nWe run it on two nodes since last week.\n\n{quote}"
         (tmp_path / name).write_text(text, encoding="utf-8")
     assert (str(tmp_path / "issue.md") in [file.name for file in take_in(tmp_path).files]) is is_read
+
+
+def test_a_document_in_an_archive_is_not_all_there_is(tmp_path: Path) -> None:
+    """An archive is one file with several members, of which a document that quotes lines is none of the job's logs."""
+    with zipfile.ZipFile(tmp_path / "job.zip", "w") as archive:
+        archive.writestr("README.md", "# Known errors\n\n```\nRuntimeError: CUDA out of memory\n```\n")
+        archive.writestr("rank0.log", "step 7 loss 0.5\n")
+    intake = take_in(tmp_path)
+    read = [source.name for container in intake.containers() for source, _ in container.streams()]
+    assert [name.rpartition("!/")[2] for name in read] == ["rank0.log"]
 
 
 def test_a_log_is_read_by_any_name(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class Intake:
         self, files: Sequence[sources.File], paths: Sequence[str] = (), warnings: Sequence[Warning] = ()
     ) -> None:
         self._named_by_user = frozenset(paths)
-        self._is_one_file = len(files) == 1
+        self._only_file = files[0].name if len(files) == 1 else ""
         self._roots = sorted((path.rstrip("/") + "/" for path in paths), key=len, reverse=True)
         self.warnings: list[Warning] = []
         self.artifacts: list[Artifact] = []
@@ -154,7 +154,7 @@ class Intake:
         kind = self._classify_name(name)
         if kind == "output" or (kind in ("fixture", "neutral") and not self._has_output):
             return False
-        if self._is_one_file and is_prose(self._below_root(name)) and quotes_lines(start):
+        if name == self._only_file and is_prose(self._below_root(name)) and quotes_lines(start):
             return False
         if kind == "written":
             is_skipped = not (name.endswith(_STATE_FILES) and _OBJECT_STATE.search(start) is not None)
