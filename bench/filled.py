@@ -226,8 +226,8 @@ def _write_copies(
                 transaction.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(values[0]))})", values)
     with store.connections.write() as transaction:
         _add_to_clusters(transaction, keys)
-        cause_tables.fill_tables(transaction)
-        facet_tables.fill_tables(transaction)
+        cause_tables.SUMS.fill(transaction)
+        facet_tables.SUMS.fill(transaction)
         transaction.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
     for _, _, sql in parts:
         db.execute(sql)

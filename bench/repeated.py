@@ -47,11 +47,11 @@ def repeat_incidents(store: Store, times: int) -> None:
         _prepare(db, is_sqlite)
         db.execute(f"UPDATE cluster_key SET jobs = jobs * {times}")
         db.execute(f"UPDATE counter SET incidents = incidents * {times}")
-        for table in (*cause_tables.TABLES, *facet_tables.TABLES):
+        for table in (*cause_tables.SUMS.names, *facet_tables.SUMS.names):
             db.execute(f"DELETE FROM {table}")
         if is_sqlite:
-            cause_tables.fill_tables(db)
-            facet_tables.fill_tables(db)
+            cause_tables.SUMS.fill(db)
+            facet_tables.SUMS.fill(db)
             db.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
         else:
             bulk_copy.compute_sums(db)

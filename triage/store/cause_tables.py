@@ -8,14 +8,9 @@ an import, a copy of the store, retention, or a node with an older version. So t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from triage.store.sum_tables import SumTables
 
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
-    from triage.store.interface import Transaction
-
-TABLES = ("cause_part", "cause_day", "cause_sum")
+_NAMES = ("cause_part", "cause_day", "cause_sum")
 CAUSE = "coalesce({row}.signature, {row}.key)"
 _CREATE = """
 ALTER TABLE incident ADD COLUMN has_time INTEGER NOT NULL DEFAULT 1;
@@ -101,20 +96,4 @@ _FILL = (
     f"INSERT INTO cause_part SELECT {_ROOT}, 'host', h.value, count(DISTINCT i.num) FROM incident i, "
     f"json_each(i.hosts) h WHERE {_ROOT} IS NOT NULL GROUP BY 1, 3",
 )
-
-
-def create_tables(database: Database) -> None:
-    """Create the tables and triggers, and fill them from the incidents."""
-    for statement in _CREATE.split(";\n"):
-        database.execute(statement)
-    for name, event, condition, body in _TRIGGERS:
-        database.execute(f"CREATE TRIGGER {name} AFTER {event} WHEN {condition} BEGIN {body} END")
-    fill_tables(database)
-
-
-def fill_tables(db: Transaction | Database) -> None:
-    """Compute all sums again from the incidents."""
-    for table in TABLES:
-        db.execute(f"DELETE FROM {table}")
-    for statement in _FILL:
-        db.execute(statement)
+SUMS = SumTables(_NAMES, _CREATE, _TRIGGERS, _FILL)

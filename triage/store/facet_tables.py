@@ -7,14 +7,9 @@ are never copied. `postgres/steps/0007.sql` has the same for PostgreSQL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from triage.store.sum_tables import SumTables
 
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
-    from triage.store.interface import Transaction
-
-TABLES = ("incident_sum", "facet_sum")
+_NAMES = ("incident_sum", "facet_sum")
 _CREATE = """
 CREATE TABLE incident_sum (
     verdict TEXT NOT NULL, domain TEXT NOT NULL, signature TEXT, key TEXT, incidents INTEGER NOT NULL
@@ -60,20 +55,4 @@ _FILL = (
     "INSERT INTO facet_sum SELECT 'host', name, count(*) FROM host WHERE blamed = 1 GROUP BY name",
     "INSERT INTO facet_sum SELECT 'fact.' || name, value, count(*) FROM fact GROUP BY name, value",
 )
-
-
-def create_tables(database: Database) -> None:
-    """Create the tables and triggers, and fill them from the incidents."""
-    for statement in _CREATE.split(";\n"):
-        database.execute(statement)
-    for name, event, condition, body in _TRIGGERS:
-        database.execute(f"CREATE TRIGGER {name} AFTER {event} WHEN {condition} BEGIN {body} END")
-    fill_tables(database)
-
-
-def fill_tables(db: Transaction | Database) -> None:
-    """Count all incidents again."""
-    for table in TABLES:
-        db.execute(f"DELETE FROM {table}")
-    for statement in _FILL:
-        db.execute(statement)
+SUMS = SumTables(_NAMES, _CREATE, _TRIGGERS, _FILL)

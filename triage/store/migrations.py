@@ -278,9 +278,9 @@ def allow_inconclusive_verdicts(database: Database) -> None:
 
 def add_cause_sums(database: Database) -> None:
     """Create the sums of incidents by cause."""
-    from triage.store.cause_tables import create_tables
+    from triage.store.cause_tables import SUMS
 
-    create_tables(database)
+    SUMS.create(database)
 
 
 def add_cause_work(database: Database) -> None:
@@ -311,9 +311,9 @@ def add_seen_index(database: Database) -> None:
 
 def add_facet_sums(database: Database) -> None:
     """Create the counts of incidents by facet."""
-    from triage.store.facet_tables import create_tables
+    from triage.store.facet_tables import SUMS
 
-    create_tables(database)
+    SUMS.create(database)
 
 
 STEPS: tuple[Callable[[Database], None], ...] = (

@@ -30,8 +30,8 @@ def complete_rows(db: sqlite3.Connection, report: SalvageReport) -> None:
     db.execute("DELETE FROM job WHERE id NOT IN (SELECT job FROM incident)")
     for table, parent, count in _remove_dangling_rows(db):
         report.lost.append(f"table {table}: {count} readable rows belong to lost rows of the table {parent}")
-    cause_tables.fill_tables(db)
-    facet_tables.fill_tables(db)
+    cause_tables.SUMS.fill(db)
+    facet_tables.SUMS.fill(db)
 
 
 def _remove_strange_reports(db: sqlite3.Connection, report: SalvageReport) -> None:
