@@ -20,6 +20,7 @@ from triage.diagnose.headline import choose_headline
 from triage.diagnose.phrases import capitalise, join_names, shorten
 from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
+from triage.diagnose.recorded_calls import describe_recorded_calls
 from triage.diagnose.unknown_advice import advise_unknown
 from triage.evidence.exception_chains import is_wrapper
 from triage.evidence.inference import DIFFERS, HUNG
@@ -185,7 +186,10 @@ def _reasons(candidate: Candidate, result: ReasoningResult) -> Iterator[str]:
             f"{other.id} ({format_ranks(other.observed_ranks)})" if other.observed_ranks else other.id
             for other in effects
         )
-    yield from sorted({fact.text for fact in candidate.facts if fact.kind == "inference"})
+    inferences = sorted({fact.text for fact in candidate.facts if fact.kind == "inference"})
+    yield from inferences
+    if candidate.is_inferred:
+        yield from describe_recorded_calls(result.facts, inferences)
     yield from _name_devices(candidate, result)
     yield from _places(candidate)
     yield from describe_rank_bases(candidate.facts)
@@ -279,6 +283,7 @@ def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[
         why=(
             capitalise(facts[0].text),
             "No line, exit or signature explains it: the stacks show where each rank stands, not why",
+            *describe_recorded_calls(result.facts, [facts[0].text]),
             *_advice(result, versions),
         ),
         evidence=tuple(_representatives(own, set())),

@@ -124,9 +124,13 @@ class StackDetail(Detail):
 
 @dataclass(frozen=True, slots=True)
 class FlightDetail(Detail):
-    """A flight recorder's dump: whether its rank waits in a call, or (`undecided`) all dumps together show no fault."""
+    """A flight recorder's dump: whether its rank waits in a call, or (`undecided`) all dumps together show no fault.
+
+    `call` is the first open call of the rank, as `all_reduce #7 of default_pg`; empty where there is none.
+    """
 
     waits: bool = False
+    call: str = ""
     undecided: bool = False
 
 

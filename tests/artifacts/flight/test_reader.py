@@ -13,6 +13,7 @@ from tests.artifacts.flight.factories import Call, Job, as_json, as_pickle, writ
 from tests.artifacts.flight.test_load import HOSTILE
 from triage.artifacts.flight.reader import FlightRecorder
 from triage.artifacts.interface import Artifact, ReadResult
+from triage.model import FlightDetail
 from triage.model.evidence import Source
 
 HANG = Job({rank: [Call()] * (3 if rank == 2 else 6) for rank in range(4)})
@@ -43,7 +44,8 @@ def test_inference_for_the_rank_at_fault() -> None:
         2,
         "flight-recorder",
     )
-    assert [fact.origin.rank for fact in result.evidence if fact.kind == "flight"] == [0, 1, 2, 3]
+    calls = {fact.origin.rank: fact.detail.call for fact in result.evidence if isinstance(fact.detail, FlightDetail)}
+    assert calls == dict.fromkeys((0, 1, 3), "all_reduce #4 of default_pg") | {2: ""}
     assert result.warnings == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from triage.artifacts.flight.first_calls import find_first_calls
 from triage.artifacts.flight.model import (
     Analysis,
     Dump,
@@ -27,8 +28,9 @@ def extract_evidence(recording: Recording, analysis: Analysis) -> Iterator[Evide
 
     Faults that follow from others only appear in the text of these. An uncertain root counts where no root is certain.
     """
+    first_calls = find_first_calls(recording)
     for dump in recording.dumps.values():
-        yield _progress(recording, dump)
+        yield _progress(recording, dump, first_calls.get(dump.rank, ()))
     roots = [fault for fault in analysis.faults if not fault.explained_by]
     for fault in [fault for fault in roots if fault.is_certain] or roots:
         yield from _inferences(recording, fault, _consequences(analysis, fault))
@@ -71,8 +73,8 @@ def _summarise_progress(recording: Recording) -> str:
     )
 
 
-def _progress(recording: Recording, dump: Dump) -> Evidence:
-    """The last call of a rank."""
+def _progress(recording: Recording, dump: Dump, first_calls: tuple[int, ...]) -> Evidence:
+    """The last call of a rank, and the first open one."""
     text, waits = f"the dump of rank {dump.rank} holds no call", False
     if dump.entries:
         row = dump.end - 1
@@ -80,7 +82,8 @@ def _progress(recording: Recording, dump: Dump) -> Evidence:
         call = format_operation(recording, row) + location_of(recording, row)
         text = f"last call of rank {dump.rank}: {call}, {'not done' if waits else 'done'}"
     fields = {"version": dump.version, "entries": str(dump.entries), **({"waits": "yes"} if waits else {})}
-    origin, detail = Origin(rank=dump.rank), FlightDetail(waits=waits)
+    first = format_operation(recording, first_calls[0]) if first_calls else ""
+    origin, detail = Origin(rank=dump.rank), FlightDetail(waits=waits, call=first)
     return Evidence("flight", COMPONENT, text, origin, dump.source, 0, fields=fields, detail=detail)
 
 
