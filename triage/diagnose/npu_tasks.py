@@ -3,7 +3,8 @@
 HCCL's handler of task exceptions writes one failed task as several lines of plog: the base information (tag), the
 parameters of a notify (remote rank), the group with the member's number, and the call (index, count, data type). Error
 EI0002 has the same in one message. A link that was not connected is a row of the box LINK_ERROR_INFO, the parameters of
-`createLink`, or a result of HCCL's own probe. Numbers are those of members of a group, not ranks.
+`createLink`, or a result of HCCL's own probe; inside a host, a device whose memory could not be opened. Numbers are
+those of members of a group, not ranks.
 
 Format: hicann/hcomm src/legacy/ascend910 (task_exception_handler.cc, hccl_socket_manager.cc, transport_manager.cc,
 detect_connect_anomalies.cc); hicann/hccl docs/en/user_guide/fault_diagnosis.
@@ -29,7 +30,7 @@ _OPERATION = lazy_re(r"^(?:Hcom|worldComm|world)?([A-Za-z]{2,40})_")
 _ENDS = lazy_re(r"^worldCommSendRecv_(\d{1,7})_(\d{1,7})_")
 _GROUP = lazy_re(r"\bgroup:\[([^\]\n]{1,300})\]")
 _MEMBER = lazy_re(r"\brankSize\[(\d{1,7})\], ?rankId\[(\d{1,7})\]")
-_PEER = lazy_re(r"(?:remote rank:? ?|[Ww]aiting peer rank:? ?)\[?(\d{1,7})\b")
+_PEER = lazy_re(r"(?:remote rank:? ?|[Ww]aiting peer rank:? ?)\[?(?:(\d{1,7})\b|local\])")
 _CALL = lazy_re(r"\bindex\[(\d{1,19})\](?:[^\n]{0,20}?\bcount\[(\d{1,19})\])?")
 _DATA_TYPE = lazy_re(r"\bdataType\[(\w{1,40})\]")
 _ENTRY = lazy_re(
@@ -40,12 +41,14 @@ _LINK = lazy_re(
     r"(?:-remote_?[iI]p_?[aA]ddr\[(?P<address>[^/\]\n]{1,64})(?:/(?P<device>\d{1,4}))?\])?(?:[^\n]{0,200}?\btag\[(?P<tag>[^\]\n]{1,400}))?"
 )
 _ROW = lazy_re(
-    r"\|\s{1,9}[\dA-Fa-f.:]{2,64}\((?P<peer>\d{1,7})\)\s{0,9}\|[^\n|]{0,40}\|\s{0,9}[\dA-Fa-f.:]{2,64}\((?P<own>\d{1,7})\)\s{0,9}\|"
+    r"\|\s{1,9}[\dA-Fa-f.:]{2,64}\((?P<peer>\d{1,7})\)\s{0,9}\|(?:[^\n|]{0,40}\|)?"  # older releases state no port
+    r"\s{0,9}[\dA-Fa-f.:]{2,64}\((?P<own>\d{1,7})\)\s{0,9}\|"
 )
 _PROBE = lazy_re(
     r"srcRank \(server (?P<source>[^,\s]{1,64}), device ID (?P<source_device>\d{1,4})\) fails to connect to "
     r"dstRank \(server (?P<target>[^,\s]{1,64}), device ID (?P<target_devices>[\d,]{1,200})\)"
 )
+_PEER_ACCESS = lazy_re(r"connected p2p timeout[^\n]{0,80}?\bremote physic id:(\d{1,4})")
 _LINK_HINT = "Link para:"
 _ROW_HINTS = ("| time out |", "| no connect |")
 _LONGEST_TEXT = 4000
@@ -57,7 +60,7 @@ class FailedTask:
     """A task of a collective that did not end on a rank.
 
     `group` is the communicator, `member` the rank's number in it, `size` its size, and `peer` the number of the member
-    whose signal did not come; -1 and empty: not stated.
+    whose signal did not come; -1 and empty: not stated. `is_local`: the signal was one of the rank's own device.
     """
 
     rank: int
@@ -70,6 +73,7 @@ class FailedTask:
     index: int = -1
     count: int = -1
     data_type: str = ""
+    is_local: bool = False
 
     @property
     def operation(self) -> str:
@@ -131,7 +135,7 @@ def read_npu_reports(context: RuleContext) -> NpuReports:
         first.setdefault(one.rank, one)
     reporters = _count_reporters(tasks)
     waits = [_wait_of_task(context, members, reporters, one) for one in tasks if one.awaited >= 0]
-    waits += [*_read_links(context, members), *_read_probes(context)]
+    waits += [*_read_links(context, members), *_read_probes(context), *_read_peer_access(context)]
     return NpuReports(first, tuple(one for one in waits if one is not None and one.rank != one.awaited), members)
 
 
@@ -170,7 +174,8 @@ def _add_part(task: FailedTask, text: str) -> FailedTask:
         group=task.group or (group[1] if group else ""),
         size=int(member[1]) if member else task.size,
         member=int(member[2]) if member else task.member,
-        peer=int(peer[1]) if peer else task.peer,
+        peer=int(peer[1]) if peer and peer[1] else task.peer,
+        is_local=task.is_local or (peer is not None and not peer[1]),
         index=int(call[1]) if call else task.index,
         count=int(call[2]) if call and call[2] else task.count,
         data_type=task.data_type or (data_type[1] if data_type else ""),
@@ -298,6 +303,20 @@ def _read_probes(context: RuleContext) -> list[Wait]:
             awaited = find_rank_at(context, match["target"], int(device)) if device else None
             if rank is not None and awaited is not None:
                 waits.append(Wait(rank, awaited, fact))
+    return waits
+
+
+def _read_peer_access(context: RuleContext) -> list[Wait]:
+    """Return the devices of their own hosts whose memory ranks could not open."""
+    waits = []
+    for fact in context.facts_with("connected p2p timeout"):
+        match = _PEER_ACCESS.search(fact.text[:_LONGEST_TEXT]) if _has_rank(fact) else None
+        if match is None or fact.origin.rank is None:
+            continue
+        rank = fact.origin.rank
+        hosts = {host for (host, _), ranks in context.local.items() if rank in ranks}
+        awaited = {find_rank_at(context, host, int(match[1])) for host in hosts}
+        waits += [Wait(rank, other, fact) for other in awaited if other is not None]
     return waits
 
 

@@ -20,7 +20,7 @@ TASK = "[TaskExecStage][Timeout][HOST]Task run failed, "
 def task(
     rank: int,
     *,
-    peer: int | None = None,
+    peer: int | str | None = None,
     index: int = 21,
     tag: str = "AllReduce_g",
     count: int = 8,
@@ -50,7 +50,7 @@ def context(facts: Iterable[Evidence], size: int = 4, failed: Iterable[int] = ()
     return RuleContext(tuple(facts), {}, frozenset(range(size)), size, frozenset(failed))
 
 
-def waiting(peers: Mapping[int, int]) -> list[Evidence]:
+def waiting(peers: Mapping[int, int | str]) -> list[Evidence]:
     """Return the tasks of ranks that wait for others."""
     return [one for rank, peer in peers.items() for one in task(rank, peer=peer)]
 
@@ -69,10 +69,13 @@ def named(inferences: Iterable[Evidence]) -> tuple[str, set[int | None]]:
         ({0: 1, 1: 0, 2: 0, 3: 2}, "wait-ring", {0, 1}),
         ({0: 1, 1: 2, 2: 3, 3: 0}, "wait-ring", {None}),
         ({0: 1}, "open-waits", {1}),
+        ({0: 1, 1: 2, 2: "local"}, "open-waits", {2}),  # it waits for a signal of its own device
+        ({0: 1, 1: 2, 2: 3, 3: "local"}, "open-waits", {3}),
+        ({0: "local", 1: "local"}, "", set()),
     ],
 )
-def test_waits_lead_to_a_rank_or_into_a_ring(peers: dict[int, int], rule: str, ranks: set[int | None]) -> None:
-    """The end of the chain did not come; a ring of two is suspected, a ring of all is not."""
+def test_waits_lead_to_a_rank_or_into_a_ring(peers: dict[int, int | str], rule: str, ranks: set[int | None]) -> None:
+    """The end of the chain did not come, or waits for itself; a ring of two is suspected, a ring of all is not."""
     assert named(npu_waits.wait_chain(context(waiting(peers)))) == (rule, ranks)
 
 
@@ -85,6 +88,14 @@ def test_the_sentence_names_who_waits_for_whom() -> None:
     """A reader can check the waits."""
     made = npu_waits.wait_chain(context(waiting({0: 3, 1: 0})))
     assert made[0].text == "Rank 0 waits for rank 3, rank 1 for ranks that wait themselves; rank 3 reports no timeout"
+
+
+def test_the_sentence_tells_a_silent_end_from_one_that_waits_for_itself() -> None:
+    """A reader sees which of two ends came."""
+    made = npu_waits.wait_chain(context(waiting({0: 3, 1: 2, 2: "local"})))
+    assert made[0].text == (
+        "Ranks 0-1 wait for ranks 2-3; rank 3 reports no timeout; rank 2 waits for a signal of its own device"
+    )
 
 
 def test_the_shown_line_is_of_a_rank_that_waits_for_the_end() -> None:
@@ -120,11 +131,26 @@ def test_the_other_end_of_a_link_is_a_member_of_the_group_of_its_tag(tag: str, w
     assert [(wait.rank, wait.awaited) for wait in reports.waits] == waits
 
 
-def test_rows_of_the_box_count_where_numbers_are_ranks() -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        "   |  192.168.1.{0}({0})   |  16666  |   192.168.1.{1}({1})   |  0  |  client  | time out |",
+        "   |  192.168.1.{0}({0})   |   192.168.1.{1}({1})   |  server  | no connect |   ",  # no ports
+    ],
+)
+def test_rows_of_the_box_count_where_numbers_are_ranks(row: str) -> None:
     """One writer whose own number is not its rank shows that the box is of another group."""
-    row = "   |  192.168.1.{0}({0})   |  16666  |   192.168.1.{1}({1})   |  0  |  client  | time out |"
     assert [wait.awaited for wait in read_npu_reports(context([fact(row.format(3, 0), 0)])).waits] == [3]
     assert read_npu_reports(context([fact(row.format(3, 0), 0), fact(row.format(3, 1), 2)])).waits == ()
+
+
+def test_memory_that_was_not_opened_is_that_of_a_device_of_the_own_host() -> None:
+    """The physical id is resolved on the server of the writer; where that is not known there is no wait."""
+    text = "[Wait][P2PConnected]connected p2p timeout, timeout:130 s. local logicDevid:2, remote physic id:1."
+    known = {("10.0.0.1", 1): frozenset((1,)), ("10.0.0.2", 0): frozenset((8,)), ("10.0.0.2", 1): frozenset((9,))}
+    for writer, waits in ((8, [(8, 9)]), (5, [])):
+        job = RuleContext((fact(text, writer),), {}, frozenset(range(16)), 16, frozenset(), local=known)
+        assert [(one.rank, one.awaited) for one in read_npu_reports(job).waits] == waits
 
 
 def test_the_probe_names_devices() -> None:

@@ -18,8 +18,8 @@ _DEFAULT_EXEC_TIMEOUT = 1836
 
 
 def wait_chain(context: RuleContext) -> list[Evidence]:
-    """HCCL names the rank for which each rank waits: the waits lead to ranks that report no timeout of their own, or
-    into a ring.
+    """HCCL names the rank for which each rank waits: the waits lead to ranks that report no timeout of their own, to
+    ranks that wait for a signal of their own device, or into a ring.
     """
     reports = context.once(read_npu_reports)
     awaited_by: dict[int, set[int]] = defaultdict(set)
@@ -32,8 +32,9 @@ def wait_chain(context: RuleContext) -> list[Evidence]:
     ends = awaited_by.keys() - reporting
     if ends & (context.failed | context.finished):
         return []  # a line says what became of it
-    if ends:
-        return _infer_ends(context, reports, awaited_by, ends, reporting)
+    local = {rank for rank in awaited_by.keys() - waiters if rank in reports.tasks and reports.tasks[rank].is_local}
+    if ends or local:
+        return _infer_ends(context, reports, awaited_by, ends, local, reporting)
     ring = _find_ring(reports)
     return _infer_ring(reports, ring, waiters) if ring else []
 
@@ -42,19 +43,27 @@ def _infer_ends(
     context: RuleContext,
     reports: NpuReports,
     awaited_by: Mapping[int, Set[int]],
-    ends: Set[int],
+    silent_ends: Set[int],
+    local_ends: Set[int],
     reporting: Set[int],
 ) -> list[Evidence]:
-    """Return that the ends did not come; where most ranks are silent or many are ends, that they are suspects."""
+    """Return that silent ends did not come. They are suspects where most ranks are silent or many are ends, and so are
+    ends that came and wait for their own device.
+    """
+    ends = silent_ends | local_ends
     direct = {rank for end in ends for rank in awaited_by[end]}
     indirect = _find_waiting_for(awaited_by, direct) - direct
     text = f"{format_ranks(direct)} {agree(direct, 'waits', 'wait')} for {format_ranks(ends)}"
     if indirect:
         text += f", {format_ranks(indirect)} for ranks that wait themselves"
-    text += f"; {format_ranks(ends)} {agree(ends, 'reports', 'report')} no timeout"
+    if silent_ends:
+        text += f"; {format_ranks(silent_ends)} {agree(silent_ends, 'reports', 'report')} no timeout"
+    if local_ends:
+        device = agree(local_ends, "waits for a signal of its own device", "wait for signals of their own devices")
+        text += f"; {format_ranks(local_ends)} {device}"
     fact = next(wait.fact for wait in reports.waits if wait.awaited in ends)
     silent = context.all_ranks - reporting
-    is_clear = len(ends) <= max(1, len(reporting) // 2) and len(silent) <= max(1, len(reporting))
+    is_clear = not local_ends and len(ends) <= max(1, len(reporting) // 2) and len(silent) <= max(1, len(reporting))
     rule = "never-joined" if is_clear else "open-waits"
     return make_inferences(rule, ends, text, fact, basis="absence", waiting=sorted(reporting))
 
