@@ -50,7 +50,8 @@ def test_a_line_that_names_only_other_jobs_is_about_them(text: str, source: str,
         ([fact(OF_JOB_3.replace("3", "4813", 1))], ["/jobs/train_4813.err"], {"4813"}),
         ([fact(f"slurmstepd-gpu-a01: {OF_JOB_3}")], ["/jobs/train.log"], {"3"}),
         ([fact(f"slurmstepd: {OF_JOB_3}")], ["/jobs/slurm-1_4.out"], {"3"}),  # a task of the array 1
-        ([fact("epoch 3 failed")], ["/jobs/slurm-3.out"], set()),  # no line that names a job
+        ([fact("epoch 3 failed")], ["/jobs/slurm-3.out"], {"3"}),  # Slurm's own name, though no line has the number
+        ([fact("epoch 3 failed")], ["/jobs/slurm-1_3.out", "/jobs/job-3.log"], set()),
     ],
 )
 def test_the_own_number_is_in_the_output_or_in_the_name_of_a_file(
@@ -73,3 +74,13 @@ def test_the_log_of_a_daemon_may_tell_of_other_jobs(tmp_path: Path) -> None:
     assert diagnosis.root_cause is not None
     assert diagnosis.root_cause.signature == "slurm.cancelled"
     assert any("it is about job 3" in warning.message for warning in diagnosis.warnings)
+
+
+@pytest.mark.parametrize(("day", "is_over"), [("26", True), ("28", False)])
+def test_what_a_daemon_logged_days_before_the_job_did_not_end_it(tmp_path: Path, day: str, *, is_over: bool) -> None:
+    """A line without a job's number counts only near the time of the job, as far as time zones tell."""
+    (tmp_path / "train.log").write_text("2026-11-28 06:41:23,100 INFO step 40 loss 1.2\nKilled\n")
+    line = "error: Unable to register: Unable to contact slurm controller (connect failure)"
+    (tmp_path / "slurmd.log").write_text(f"[2026-11-{day}T01:20:33.012] {line}\n")
+    warnings = triage.ingest(tmp_path, OPTIONS).warnings
+    assert any("logged it long before" in warning.message for warning in warnings) == is_over

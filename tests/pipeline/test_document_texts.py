@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given, strategies as st
 
@@ -15,6 +17,11 @@ from triage.pipeline.document_texts import (
     classify_text,
 )
 
+EVENTS = """LAST SEEN   TYPE      REASON     OBJECT              MESSAGE
+4m          Normal    Scheduled  pod/edl-worker-3    Successfully assigned ml/edl-worker-3 to the node of that name
+58s         Warning   Evicted    pod/edl-worker-3    The node was low on resource: memory. It uses more than it requests
+57s         Normal    Killing    pod/edl-worker-3    Stopping container main as it was asked to do by the kubelet
+"""
 PROSE = "The administrators of the cluster update its switches every month.\n"
 STEP = "[rank0]: step {} loss 2.1\n"
 OTHER = "x{}y\n"
@@ -67,6 +74,8 @@ def test_a_name_says_who_wrote_a_file(name: str, kind: str) -> None:
         ("Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nKeyError: 'x'\n", "failure"),
         (PROSE * 3 + "panic: runtime error: index out of range\n", "failure"),
         ("", "unclear"),
+        (EVENTS, "output"),
+        (re.sub(" +", " ", EVENTS), "document"),
     ],
 )
 def test_a_text_says_what_it_is(text: str, kind: str) -> None:

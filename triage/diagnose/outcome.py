@@ -13,7 +13,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion
-from triage.diagnose.other_jobs import find_own_jobs, name_other_job
+from triage.diagnose.other_jobs import find_own_jobs, is_of_daemon, name_other_job
 from triage.diagnose.other_programs import name_other_program
 from triage.diagnose.survival import Progress, find_progress, is_outlived, why_survived
 from triage.evidence.inference import LASTING
@@ -83,6 +83,8 @@ class Outcome:
         """Return why a failure did not end the job; empty when it may have."""
         if other := name_other_job(fact, self.own_jobs):
             return f"it is about job {other}"
+        if is_of_daemon(fact.source) and self._is_of_other_time(fact):
+            return "the scheduler logged it long before or after this job"
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
@@ -276,10 +278,12 @@ def list_writers(activities: Sequence[tuple[str, Activity]]) -> dict[str, list[t
 def _time_spans(
     facts: Sequence[Evidence], activities: Sequence[tuple[str, Activity]]
 ) -> dict[str | None, tuple[float, float]]:
-    """Return the spans of all that ranks wrote; facts count only where lines of the kernel are to be compared."""
-    origins: list[Origin] = [activity.origin for _, activity in activities]
-    if any(fact.kind == "kernel" for fact in facts):
-        origins += [fact.origin for fact in facts if fact.kind not in ("kernel", "inference")]
+    """Return the spans of all that ranks wrote; facts count only where lines of the machine are to be compared."""
+    origins: list[Origin] = [activity.origin for source, activity in activities if not is_of_daemon(source)]
+    of_machine = [fact.kind == "kernel" or is_of_daemon(fact.source) for fact in facts]
+    if any(of_machine):
+        others = (fact for fact, is_machine in zip(facts, of_machine, strict=True) if not is_machine)
+        origins += [fact.origin for fact in others if fact.kind != "inference"]
     spans: dict[str | None, tuple[float, float]] = {}
     for origin in origins:
         if origin.time is not None:

@@ -52,6 +52,8 @@ _ITEM = lazy_re(r"^\s{0,6}(?:[-*+•]|\d{1,3}[.)]) +(?P<text>\S.*)")
 _UNDERLINE = lazy_re(r"^(?:={3,}|-{3,}|~{3,}|\^{3,})\s*$")
 _PLAIN_WORD = lazy_re(r"^[(\"'“‘`]?[A-Za-zÀ-ÿ]+(?:[-'’][A-Za-zÀ-ÿ]+)*[)\"'”’`.,;:!?]{0,3}$")
 _SENTENCE_END = lazy_re(r"[.:;?!)\"'”`][*_]{0,2}\s*$")
+# A row of a table that kubectl, sacct and others print: four columns, divided by two blanks or more.
+_COLUMNS = lazy_re(r"^\S(?: ?\S)*(?: {2,}\S(?: ?\S)*){3}")
 _PROSE_WORDS, _ITEM_WORDS, _PROSE_SHARE = 6, 3, 0.7
 _DEFINITION = lazy_re(
     r"^\s{0,12}(?:import \w|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:{ ]|#include [<\"]|func \w+\(|"
@@ -187,6 +189,8 @@ def _is_output(line: str, shapes: Counter[bytes]) -> bool:
     parsed = parse_prefix(line)
     origin = parsed.origin
     if origin.time is not None or (origin.rank is not None and _AMBIGUOUS_LAYER not in parsed.layers):
+        return True
+    if _COLUMNS.match(line):
         return True
     if _is_prose(line):
         return False

@@ -136,6 +136,12 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
         r"(?P<rank>\d{1,18})(?![\d.]*x)",
     ),
     _file_naming(
+        "worker log of PaddlePaddle",
+        "PaddlePaddle 1.5",
+        ("log/workerlog.3",),
+        r"(?:^|/)workerlog\.(?P<local_rank>\d{1,4})$",
+    ),
+    _file_naming(
         "process in the name",
         "Azure Machine Learning",
         ("user_logs/std_log_process_02.txt",),

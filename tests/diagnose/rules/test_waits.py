@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from diagnose.factories import fact
-from diagnose.watchdog_lines import context_of, dump_signal, failed_at, timed_out
+from diagnose.watchdog_lines import DEFAULT, context_of, dump_signal, failed_at, timed_out
 from triage.diagnose.context import RuleContext
 from triage.diagnose.rules.waits import launched_counts, open_calls, same_call
 from triage.model.details import InferenceDetail, LaunchesDetail
@@ -285,12 +285,22 @@ def test_numbers_of_enqueued_and_completed_work(counts: Mapping[int, tuple[int, 
     assert conclude([dump_signal(rank, *count) for rank, count in counts.items()]) == expected
 
 
-@pytest.mark.parametrize(("ranks", "is_whole"), [((0, 1, 2, 3), True), ((0, 1, 3, 4), False), ((4, 5, 6, 7), True)])
-def test_a_gap_in_the_numbers_of_ranks_is_a_rank_that_may_be_missing(ranks: tuple[int, ...], *, is_whole: bool) -> None:
-    """That nobody is missing follows only where each number between the lowest and the highest is a rank that waits."""
-    context = replace(
-        context_of([dump_signal(rank, 100, 99) for rank in ranks]), ranks=frozenset(ranks), world_size=None
-    )
+@pytest.mark.parametrize(
+    ("ranks", "group", "is_whole"),
+    [
+        ((0, 1, 2, 3), DEFAULT, True),
+        ((0, 1, 3, 4), DEFAULT, False),
+        ((1, 2, 3, 4), DEFAULT, False),
+        ((4, 5, 6, 7), GA, True),
+        ((4, 5, 7, 8), GA, False),
+    ],
+)
+def test_a_gap_in_the_numbers_of_ranks_is_a_rank_that_may_be_missing(
+    ranks: tuple[int, ...], group: str, *, is_whole: bool
+) -> None:
+    """Nobody is missing only where each number waits: from 0 in the default group, else from the lowest."""
+    facts = [dump_signal(rank, 100, 99, group=group) for rank in ranks]
+    context = replace(context_of(facts), ranks=frozenset(ranks), world_size=None)
     assert (summary(same_call(context)) is not None) == is_whole
 
 

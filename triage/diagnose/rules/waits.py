@@ -445,13 +445,15 @@ def _find_compared(progress: Progress, calls: Sequence[Call]) -> Conclusion | No
 def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> Conclusion | None:
     """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before.
 
-    Ranks are numbered without gaps: a number between theirs is a rank of which nothing was read.
+    Ranks are numbered without gaps, and those of the default group from 0: a number that is missing is a rank of which
+    nothing was read.
     """
     if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks:
         return None
-    if max(context.all_ranks) - min(context.all_ranks) >= len(context.all_ranks):
-        return None
     call = calls[0]
+    lowest = 0 if call.group.is_default else min(context.all_ranks)
+    if max(context.all_ranks) - lowest >= len(context.all_ranks):
+        return None
     if call.seq is None or any(entry.completed is None for entry in call.waiting.values()):
         text = f"{format_ranks(call.waiting)} timed out in {call}; no line says which rank did not come"
         return Conclusion("same-wait", (), text, call.first.fact) if call.group in progress.members else None
