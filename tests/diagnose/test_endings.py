@@ -170,6 +170,17 @@ def test_a_failed_condition_says_more_than_its_signal() -> None:
         assert select_endings(facts, matched, []) == (facts[1:] if chosen else [])
 
 
+def test_a_rank_that_ended_by_itself_was_not_stopped_from_outside() -> None:
+    """Its last line counts beside a stop from outside that follows, and not without an exit code of its own."""
+    weak, stop = ending("lease lost", 3, "weak", offset=900), fact("Received SIGTERM", None, offset=1000)
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), outside=frozenset({0}))
+    assert select_endings([stop, weak, exited(3, 1)], matched, []) == [weak]
+    assert select_endings([stop, weak, exited(4, 1)], matched, []) == []
+    assert select_endings([stop, weak], matched, []) == []
+    cause = MatchedFacts(frozenset({0}), frozenset({0}))
+    assert select_endings([stop, weak, exited(3, 1)], cause, []) == []
+
+
 def test_a_table_of_a_signal_does_not_hide_the_reason(tmp_path: Path) -> None:
     """torchelastic's table says that a rank got SIGABRT; what the rank wrote last says why."""
     (tmp_path / "x.log").write_text(_ABORTED.format("[default0]:[FATAL] [graph.cc:140:Visit] cycle through node 7"))
