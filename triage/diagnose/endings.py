@@ -21,7 +21,7 @@ from triage.model import EndingDetail, Evidence, ExitDetail, StackDetail
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
     """What signatures match, by the indices of facts: all but noise; causes; bare signals of a process; ranks that lost
-    a peer; processes that a launcher stopped; noise; causes outside of the job.
+    a peer or waited in vain; processes that a launcher stopped; noise; stops from outside of the job.
     """
 
     known: frozenset[int] = frozenset()

@@ -121,8 +121,9 @@ def _is_statement_before(lines: Sequence[Line], forms: Sequence[LineForm], index
     """Whether the line right before a traceback is a message of a program of its own: `restore: error: 3 parts are
     lost`. What announces a traceback is logged, or ends with a colon.
     """
-    text = lines[index].parsed.text
-    return forms[index].name == PROGRAM_ERROR and HEADER not in text and not text.rstrip().endswith(":")
+    text, behind = lines[index].parsed.text, lines[index + 1 : index + 2]
+    is_before = HEADER not in text and any(HEADER in line.parsed.text for line in behind)
+    return is_before and forms[index].name == PROGRAM_ERROR and not text.rstrip().endswith(":")
 
 
 def _list_traceback_lines(lines: Sequence[Line]) -> set[int]:
