@@ -101,13 +101,15 @@ def _read_class(group: str, entry: Mapping[str, object]) -> HardClass:
     )
 
 
-def failure_text(one: HardClass, world: World, rank: int, number: int, rng: random.Random) -> str:
-    """Return what this rank prints; `number` chooses wording, release and wrapper."""
+def failure_text(
+    one: HardClass, world: World, rank: int, number: int, rng: random.Random, at: float | None = None
+) -> str:
+    """Return what this rank prints; `number` chooses wording, release and wrapper. `at` as in `fill`."""
     wordings = _wordings(one, world)
     release = number // len(wordings) % 2
     shift = release * (7 + _digest(one.group) % 60)
     renames = one.renames if release else {}
-    wording = fill(_rename(wordings[number % len(wordings)], renames), world, rank, rng, shift)
+    wording = fill(_rename(wordings[number % len(wordings)], renames), world, rank, rng, shift, at)
     if one.is_python:
         words_changed = wording_of(one, number) > 0
         inner = [_call(one, call, shift, renames, words_changed=words_changed) for call in one.calls]
@@ -117,7 +119,7 @@ def failure_text(one: HardClass, world: World, rank: int, number: int, rng: rand
         template = wrap(world, rank, rng, one.calls[0][0] if one.calls else "<app>/job.py", calls, wording)
     else:
         template = wording
-    return fill(template, world, rank, rng, shift)
+    return fill(template, world, rank, rng, shift, at)
 
 
 def _wordings(one: HardClass, world: World) -> tuple[str, ...]:
@@ -156,12 +158,17 @@ def _digest(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
 
 
-def fill(template: str, world: World, rank: int, rng: random.Random, shift: int = 0) -> str:
-    """Return the text with a value in every slot; what is no slot stays. The same number twice is two values."""
+def fill(template: str, world: World, rank: int, rng: random.Random, shift: int = 0, at: float | None = None) -> str:
+    """Return the text with a value in every slot; what is no slot stays. The same number twice is two values.
+
+    Timestamps are those of the failure, `at` seconds after the start of the job; of a text alone they are drawn.
+    """
 
     def value(match: re.Match[str]) -> str:
         if match[1] and match[2].isdigit():
             return str(int(match[2]) + shift)
+        if form := _STAMPS.get(match[1] + match[2]):
+            return _stamp(world, rng, form, at)
         slot = _SLOTS.get(match[1] + match[2])
         return match[0] if slot is None else str(slot(world, rank, rng))
 
@@ -169,8 +176,10 @@ def fill(template: str, world: World, rank: int, rng: random.Random, shift: int 
     return _SLOT.sub(value, filled)  # values of paths have slots themselves
 
 
-def _stamp(world: World, rng: random.Random, form: str) -> str:
-    return world.stamp(rng.uniform(60, 90_000), form)
+def _stamp(world: World, rng: random.Random, form: str, at: float | None) -> str:
+    drawn = rng.uniform(60, 90_000)  # drawn in any case: the values behind it must not depend on `at`
+    zone = world.zone if form.endswith("Z") else 0
+    return world.stamp(drawn if at is None else at - zone, form)
 
 
 _NAME_PARTS = ("alpha", "corpus", "tokens", "exp", "final", "books", "web", "code", "wiki", "math", "blend")
@@ -203,9 +212,11 @@ _SLOTS = {
     "w": lambda world, rank, rng: rng.choice(_NAME_PARTS),
     "path": lambda world, rank, rng: rng.choice(_PATHS),
     "shard": lambda world, rank, rng: rng.choice(_SHARDS).format(rng.randrange(9000)),
-    "iso": lambda world, rank, rng: _stamp(world, rng, "%Y-%m-%dT%H:%M:%S.%LZ"),
-    "godate": lambda world, rank, rng: _stamp(world, rng, "%Y/%m/%d %H:%M:%S"),
-    "glog": lambda world, rank, rng: _stamp(world, rng, "%m%d %H:%M:%S.%f"),
-    "md": lambda world, rank, rng: _stamp(world, rng, "%m-%d"),
-    "hms": lambda world, rank, rng: _stamp(world, rng, "%H:%M:%S,%L"),
+}
+_STAMPS = {
+    "iso": "%Y-%m-%dT%H:%M:%S.%LZ",
+    "godate": "%Y/%m/%d %H:%M:%S",
+    "glog": "%m%d %H:%M:%S.%f",
+    "md": "%m-%d",
+    "hms": "%H:%M:%S,%L",
 }

@@ -71,7 +71,7 @@ def compose_hard_job(plan: Plan) -> ComposedJob:
 
 
 def _fault(one: HardClass, number: int) -> Fault:
-    def draw(world: World, rank: int, rng: random.Random) -> str:
-        return failure_text(one, world, rank, number, rng)
+    def draw(world: World, rank: int, rng: random.Random, at: float) -> str:
+        return failure_text(one, world, rank, number, rng, at)
 
     return own_text_fault(one.name, draw, status=one.status, is_traceback=one.is_python, roots={None, *one.known})

@@ -210,6 +210,18 @@ def test_last_lines_behind_a_status_are_no_headline() -> None:
     assert extract_headline(fact(text), load_rules()).text == "sys.exit(main())"
 
 
+def test_reports_of_an_end_are_unanchored_and_one_only_where_they_are_equal() -> None:
+    """`Task failed.` joins no other report of an end; its number does not count, and an exception has its class."""
+    task, other, again = (
+        fingerprint(dataclasses.replace(fact(text), kind="ending"))
+        for text in ("Task 7 failed.\nstep 9", "Exit_status=1", "Task 12 failed.\nstep 8")
+    )
+    assert not task.anchored
+    assert not other.anchored
+    assert task.key == again.key != other.key
+    assert fingerprint(fact("PlanRefused: task failed")).anchored
+
+
 def test_a_wrapper_among_other_last_lines_is_not_unwrapped() -> None:
     """The first of the last lines is the failure; an error of another rank that is quoted behind it is not."""
     text = "[agent/drain] rank=0 ERROR: host was drained\nDistBackendError: NCCL error in: a.cpp:1, remote error"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def test_a_job_contains_its_text() -> None:
     assert job.expected.verdicts >= {"unknown"}
 
 
+def test_the_clock_of_a_failure_is_that_of_its_job() -> None:
+    """A record that a failing program stamps itself bears the time at which it fails, also in UTC."""
+    world = replace(_world(), zone=3600)
+    for slot, form, zone in (("<iso>", "%Y-%m-%dT%H:%M:%S.%LZ", 3600), ("<hms>", "%H:%M:%S,%L", 0)):
+        assert fill(slot, world, 0, random.Random(1), at=75.0) == world.stamp(75.0 - zone, form)
+    assert fill("<hms>", world, 0, random.Random(1)) != fill("<hms>", world, 0, random.Random(2))
+
+
 def test_releases_shift_lines_and_rename_paths() -> None:
     """The second release of a class has other line numbers and paths than the first."""
     first, second = (_text(BY_NAME["glog/packer-null"], number) for number in (0, 1))
@@ -113,4 +122,4 @@ def _text(one: HardClass, number: int) -> str:
 
 
 def _world() -> World:
-    return draw_world(own_text_fault("any", lambda world, rank, rng: ""), LAYOUTS[0], random.Random(5))
+    return draw_world(own_text_fault("any", lambda world, rank, rng, at: ""), LAYOUTS[0], random.Random(5))

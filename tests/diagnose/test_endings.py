@@ -170,6 +170,34 @@ def test_a_failed_condition_says_more_than_its_signal() -> None:
         assert select_endings(facts, matched, []) == (facts[1:] if chosen else [])
 
 
+def test_a_rank_that_ended_by_itself_was_not_stopped_from_outside() -> None:
+    """Its last line counts beside a stop from outside that follows, and not without an exit code of its own."""
+    weak, stop = ending("lease lost", 3, "weak", offset=900), fact("Received SIGTERM", None, offset=1000)
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), outside=frozenset({0}))
+    assert select_endings([stop, weak, exited(3, 1)], matched, []) == [weak]
+    assert select_endings([stop, weak, exited(4, 1)], matched, []) == []
+    assert select_endings([stop, weak], matched, []) == []
+    cause = MatchedFacts(frozenset({0}), frozenset({0}))
+    assert select_endings([stop, weak, exited(3, 1)], cause, []) == []
+
+
+def test_a_timeout_of_ranks_that_waited_does_not_hide_what_ended_before(tmp_path: Path) -> None:
+    """The last words of a process without a rank stand before the timeouts of others, and are not explained by them."""
+    usual = "".join(f"step {n} loss 2.{n}\n" for n in range(40))
+    crash = "Fatal error: exception Mixer.Empty_bucket(5)"
+    (tmp_path / "x.log").write_text(f"{usual}{crash}\n{_TIMED_OUT.format(0)}{_TIMED_OUT.format(1)}")
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert root.title == crash
+
+
+_TIMED_OUT = (
+    "[rank{0}]:[E516 11:25:07.167894398 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=4711, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 "
+    "milliseconds before timing out.\n"
+)
+
+
 def test_a_table_of_a_signal_does_not_hide_the_reason(tmp_path: Path) -> None:
     """torchelastic's table says that a rank got SIGABRT; what the rank wrote last says why."""
     (tmp_path / "x.log").write_text(_ABORTED.format("[default0]:[FATAL] [graph.cc:140:Visit] cycle through node 7"))

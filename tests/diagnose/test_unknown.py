@@ -194,6 +194,8 @@ def test_a_wrapper_is_a_failure_only_where_no_other_says_why() -> None:
     assert list(group_unknown([wrapper, inner], NOTHING).values()) == [[inner]]
     assert list(group_unknown([wrapper], NOTHING).values()) == [[wrapper]]
     assert list(group_unknown([wrapper, exited(0, 1)], NOTHING).values()) == [[wrapper]]
+    last = fact("lease lost", 4, kind="ending", detail=EndingDetail("x", "any", "weak", 0))
+    assert list(group_unknown([wrapper, last], NOTHING).values()) == [[last]]
     known = replace(inner, source="other.log")
     assert group_unknown([wrapper, known], MatchedFacts(frozenset({1}), frozenset({1}))) == {}
 

@@ -69,6 +69,8 @@ def fingerprint(fact: Evidence, by: Rules | None = None) -> Fingerprint:
         title = f"{title} @{place.text}"
         shown = title
     headline = "" if deciding else place.text if place.kind == "statement" else title.lower()
+    if fact.kind == "ending" and not title:
+        headline = mask_variables(shown, by).lower()  # equal reports of an end have one id, others not
     return Fingerprint(by.version, _digest(by.version, guard, headline), guard, shown, tuple(trail), anchored)
 
 

@@ -8,6 +8,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.clusters.log_record import read_statement
 from triage.clusters.rules import Rules
+from triage.evidence.end_reports import reports_only_end
 from triage.model.evidence import Evidence
 
 _MOST_TEXT = 8000
@@ -93,6 +94,7 @@ def _first_line(text: str, rules: Rules, trail: list[str], *, is_ending: bool) -
         if not line:
             continue
         footer = next((rule.id for rule in rules.footers if rule.pattern.search(line)), None)
+        footer = footer or ("reports-only-end" if is_ending and reports_only_end(line) else None)
         if footer:
             trail.append(f"skipped a line: {footer}")
             if is_ending:

@@ -15,13 +15,13 @@ from operator import attrgetter
 from triage.base.lazy_dataclass import dataclass
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
-from triage.model import EndingDetail, Evidence, StackDetail
+from triage.model import EndingDetail, Evidence, ExitDetail, StackDetail
 
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
     """What signatures match, by the indices of facts: all but noise; causes; bare signals of a process; ranks that lost
-    a peer; processes that a launcher stopped; noise.
+    a peer or waited in vain; processes that a launcher stopped; noise; stops from outside of the job.
     """
 
     known: frozenset[int] = frozenset()
@@ -30,6 +30,7 @@ class MatchedFacts:
     lost_peers: frozenset[int] = frozenset()
     stops: frozenset[int] = frozenset()
     noise: frozenset[int] = frozenset()
+    outside: frozenset[int] = frozenset()
 
 
 def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: Collection[Evidence]) -> list[Evidence]:
@@ -56,15 +57,31 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     strong = [one for one in strong if not (matched.known and lists_worker_errors(one))]
     if own := [one for one in strong if not is_launcher_report(one)]:
         return own
-    if messages or [facts[index] for index in matched.causing]:
+    own_ends = _list_own_ends(facts, matched)
+    if messages or (matched.causing and not (own_ends and matched.causing <= matched.outside)):
         return strong
+    victims += [facts[index] for index in matched.outside]
     coverage = _Coverage([facts[index] for index in matched.known - silent], victims, stops)
     stacks = _Places(fact for fact in facts if isinstance(fact.detail, StackDetail))  # below `Timeout (0:05:00)!`
     weak = [one for one in endings if not _is_strong(one) and not coverage.covers(one)]
     weak = [one for one in weak if not any(stacks.list_among(one))]
     stating = [one for one in weak if not is_status_ending(one)]
+    if matched.causing:
+        return [one for one in stating if one.origin.rank in own_ends] or strong
     exits = [fact for fact in failures if fact.kind == "exit"]
     return stating or strong or ([] if exits else weak)
+
+
+def _list_own_ends(facts: Sequence[Evidence], matched: MatchedFacts) -> set[int | None]:
+    """Return the ranks that ended by themselves with an exit code: nobody outside stopped these."""
+    return {
+        fact.origin.rank
+        for index, fact in enumerate(facts)
+        if index not in matched.known
+        and isinstance(fact.detail, ExitDetail)
+        and fact.detail.is_own_failure
+        and not fact.detail.signal
+    } - {None}
 
 
 def _place(fact: Evidence) -> tuple[str, int]:
@@ -146,8 +163,8 @@ class _Places:
 class _Coverage:
     """Facts beside which an ending is no failure of its own: one of the same rank, or among the same last lines.
 
-    Not the `victims` of another rank, or of none, that stand behind the ending: they lost the process that ended. Nor
-    `stops` behind it: a launcher stops what is left.
+    Not the `victims` of another rank, or of none, that stand behind the ending: they lost the process that ended, or
+    waited for it. Nor `stops` behind it: a launcher stops what is left.
     """
 
     def __init__(

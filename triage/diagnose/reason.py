@@ -330,7 +330,7 @@ def _explained(
     or because they waited in vain for others.
     """
     known, causing, others = set[int](), set[int](), set[int]()
-    signals, victims, stops, noise, waits = set[int](), set[int](), set[int](), set[int](), set[int]()
+    signals, victims, stops, noise, waits, outside = (set[int]() for _ in range(6))
     for name, match in matches.items():
         signature = job.signatures[name]
         if signature.role == "noise":
@@ -343,9 +343,10 @@ def _explained(
             signals.update(match.indices)
         else:  # a launcher's report of a signal says no more than the signal
             others.update(index for index in match.indices if is_cause or not is_end_report(facts[index]))
-        victims.update(match.indices if signature.indicates == "peer-lost" else ())
+        victims.update(match.indices if signature.indicates in ("peer-lost", "waiting") else ())
         waits.update(match.indices if signature.indicates == "waiting" else ())
         stops.update(match.indices if signature.indicates == "stopped-by-launcher" else ())
+        outside.update(match.indices if signature.indicates == "outside" else ())
     matched = MatchedFacts(
         frozenset(known),
         frozenset(causing),
@@ -353,6 +354,7 @@ def _explained(
         frozenset(victims - causing),
         frozenset(stops - causing),
         frozenset(noise),
+        frozenset(outside),
     )
     return matched, {facts[index].origin.rank for index in causing | waits}
 

@@ -60,9 +60,11 @@ def group_unknown(
     ]
     failures = _without_known_checks(failures, reasons)
     failures = [fact for fact in failures if not (known and _is_cut(fact))]
-    failures = _without_wrappers(failures, has_cause=bool(matched.causing))
-    endings = select_endings(facts, matched, failures)
+    inner = [fact for fact in failures if not is_wrapper_fact(fact)]
+    endings = select_endings(facts, matched, inner)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
+    if matched.causing or ended or any(fact.kind != "exit" for fact in inner):
+        failures = inner  # another says why
     statuses = {_status(fact) for fact in facts if fact.origin.rank in ended} - {None}
     failures = [
         fact
@@ -84,12 +86,6 @@ def group_unknown(
 def _status(fact: Evidence) -> int | None:
     """Return the exit code of a process: others that end with it say nothing new beside the last lines of one."""
     return fact.detail.exit_code if isinstance(fact.detail, ExitDetail) and not fact.detail.signal else None
-
-
-def _without_wrappers(failures: list[Evidence], *, has_cause: bool) -> list[Evidence]:
-    """Return the failures without those that say only that a part of the job failed, where another says why."""
-    inner = [fact for fact in failures if not is_wrapper_fact(fact)]
-    return inner if has_cause or any(fact.kind != "exit" for fact in inner) else failures
 
 
 def _is_cut(fact: Evidence) -> bool:

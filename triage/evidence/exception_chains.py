@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.evidence.end_reports import reports_only_end
 from triage.records.tracebacks import CHAINS
 
 FRAME = lazy_re(r'\s*(?:\| )*File "(?P<file>[^"]+)", line (?P<line>\d{1,18})(?:, in (?P<function>.+))?')
@@ -75,7 +76,7 @@ def is_wrapper(type: str, message: str) -> bool:  # noqa: A002 - the field is ca
     if not line:
         return not message.strip() and _ENDED_TYPE.match(type) is not None
     is_short = len(line) <= _LONGEST_LINE
-    return is_short and (_ONLY_ENDED.match(line) or _CAUGHT.match(line)) is not None
+    return is_short and (bool(_ONLY_ENDED.match(line) or _CAUGHT.match(line)) or reports_only_end(line))
 
 
 def choose_failure(chain: Sequence[ChainedException]) -> int:

@@ -233,3 +233,31 @@ def test_one_failure_of_many_hosts_is_no_usual_output(tmp_path: Path) -> None:
     diagnosis = diagnose(tmp_path, ends + "pdsh@login: node1: ssh exited with exit code 2\n")
     assert diagnosis.root_cause is not None
     assert diagnosis.root_cause.title == "panic: send on closed channel"
+
+
+@pytest.mark.parametrize("behind", ["", "[proxy:0:1@n7] main (pm/pmip.c:206): demux engine error waiting for event\n"])
+def test_reports_of_an_end_give_way_to_what_says_why(tmp_path: Path, behind: str) -> None:
+    """A workflow, a shell or Hydra words the end of a part of the job in its own way."""
+    ends = f"{behind}run.sh: training failed with status 1\nExit_status=1\nWorkflow failed.\n"
+    diagnosis = diagnose(tmp_path, f"{STEPS}sampler: window 7 is closed, giving up\n{ends}")
+    assert diagnosis.root_cause is not None
+    assert diagnosis.root_cause.title == "sampler: window 7 is closed, giving up"
+
+
+@pytest.mark.parametrize(
+    ("before", "is_cause"),
+    [
+        ("restore: error: 3 parts are lost", True),
+        ("restore: error: stopped by:", False),
+        ("2026-01-01 12:00:00,123 ERROR trainer: fit has failed", False),
+    ],
+)
+def test_a_message_right_before_the_traceback_of_another_is_its_own(
+    tmp_path: Path, before: str, is_cause: bool
+) -> None:
+    """A program's message stays; a line that a logger wrote, or that ends with a colon, announces the traceback."""
+    lost = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.7]:4711"
+    traceback = f'Traceback (most recent call last):\n  File "a.py", line 7, in f\n    g()\n{lost}\n'
+    root = diagnose(tmp_path, f"{STEPS}{before}\n{traceback}").root_cause
+    assert root is not None
+    assert (root.title == before) is is_cause

@@ -39,6 +39,16 @@ def test_a_failure_that_was_followed_by_progress_is_usual() -> None:
     assert last_texts(STEPS + line) == [line.strip()]
 
 
+def test_what_ranks_print_below_their_failures_is_no_usual_output() -> None:
+    """Three ranks panic on one console; lines that stand elsewhere too, or below one failure only, can be usual."""
+    below = "called `unwrap()` on an `Err` value: Sealed\nnote: run with `RUST_BACKTRACE=1`\n"
+    panics = "".join(f"thread 'io-{n}' panicked at src/a.rs:7:{n}:\n{below}" for n in range(3))
+    assert len(last_texts(STEPS + panics)) == 9
+    assert len(last_texts(STEPS + below * 3 + STEPS + panics)) < 9
+    one = "thread 'io-1' panicked at src/a.rs:7:1:\n"
+    assert last_texts(STEPS + one + "resumed from 7\n" * (MOST_USUAL_BEHIND + 1)) == []
+
+
 def test_writers_are_told_apart() -> None:
     """Rank 1 died, the others went on."""
     text = "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(50) for rank in (0, 1) if rank == 0 or n < 40)

@@ -9,7 +9,7 @@ from triage.testing.composer.faults.own_texts import own_text_fault
 from triage.testing.composer.model import World
 
 
-def write_error(world: World, rank: int, rng: random.Random) -> str:
+def write_error(world: World, rank: int, rng: random.Random, at: float) -> str:
     """Return a traceback with a value of each rank."""
     return f"Traceback (most recent call last):\nValueError: nothing left for {rank}, {rng.randrange(9000)}"
 

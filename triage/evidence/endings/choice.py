@@ -8,6 +8,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
 from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE, STATEMENT, STATUS
+from triage.evidence.endings.launcher_forms import PROGRAM_ERROR
 from triage.evidence.endings.preceding_lines import find_reason
 from triage.records.blocks import IGNORED
 from triage.records.completion import read_completion
@@ -110,7 +111,19 @@ def _without_tracebacks(lines: Sequence[Line], forms: Sequence[LineForm]) -> lis
     if not any(HEADER in line.parsed.text for line in lines):
         return list(forms)
     inside = _list_traceback_lines(lines)
-    return [UNLIKE if index in inside else form for index, form in enumerate(forms)]
+    return [
+        UNLIKE if index in inside and not _is_statement_before(lines, forms, index) else form
+        for index, form in enumerate(forms)
+    ]
+
+
+def _is_statement_before(lines: Sequence[Line], forms: Sequence[LineForm], index: int) -> bool:
+    """Whether the line right before a traceback is a message of a program of its own: `restore: error: 3 parts are
+    lost`. What announces a traceback is logged, or ends with a colon.
+    """
+    text, behind = lines[index].parsed.text, lines[index + 1 : index + 2]
+    is_before = HEADER not in text and any(HEADER in line.parsed.text for line in behind)
+    return is_before and forms[index].name == PROGRAM_ERROR and not text.rstrip().endswith(":")
 
 
 def _list_traceback_lines(lines: Sequence[Line]) -> set[int]:

@@ -8,6 +8,7 @@ from triage.base.digit_masks import translate_digits
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.base.signal_texts import SIGNAL_TEXTS
+from triage.evidence.end_reports import reports_only_end
 from triage.evidence.endings import FORMS
 from triage.evidence.endings.failure_terms import find_failure_term, goes_on, only_closes, warns
 from triage.evidence.endings.interface import (
@@ -37,6 +38,7 @@ _NOISE = lazy_re(
     r"(?i)resource_tracker|leaked (?:semaphore|shared_memory)|_run_finalizers|sem_unlink|pymp-|Exception ignored in|"
     r"can only test a child process|destroy_process_group\(\) was not called|cleaning up|clean ?up noise|"
     r"\[Service thread\]|YOU CAN IGNORE THE BELOW|Enable tracemalloc|"
+    r"Unable to register \w{1,20} factory: Attempting to register factory for plugin|"
     # A warning at a place in a source; without one it was raised.
     r":\d+: \w*Warning: "
 )
@@ -55,7 +57,11 @@ _OF_LAUNCHER = lazy_re(
     r"(?:[\w.-]{1,40} (?:has )?detected that )?one or more processes exited |"
     r"the job to be terminated\. The first process |"
     rf"srun: error: \S{{1,200}}: tasks? [\d,-]{{1,40}}: (?:{'|'.join(SIGNAL_TEXTS)})(?: \(core dumped\))?$|"
-    r"command terminated with exit code [1-9]|sagemaker-training-toolkit ERROR )"
+    r"command terminated with exit code [1-9]|sagemaker-training-toolkit ERROR |"
+    # Hydra, when it stops the rest of a job.
+    r"\[(?:proxy|mpiexec)[:@][^\]]{1,200}\] \w{1,60} \([^)]{1,200}\): (?:assert \(!closed\) failed|"
+    r"callback returned error status|demux engine error waiting for event|one of the processes terminated badly|"
+    r"(?:launcher returned|process manager) error waiting for completion))"
 )
 # A sentence that announces what is quoted behind it: `I get the following error when I start it:`.
 _ANNOUNCES = lazy_re(
@@ -98,7 +104,7 @@ def _classify_alike(text: str, level: str) -> LineForm:
     line = strip_box(text)
     if not any(map(str.isalnum, line)) or _NOISE.search(line) or _ANNOUNCES.search(line):
         return UNLIKE
-    if _ONLY_STATUS.match(line) or _OF_LAUNCHER.match(line):
+    if _ONLY_STATUS.match(line) or _OF_LAUNCHER.match(line) or reports_only_end(line):
         return _ENDED
     is_support = _SUPPORT.search(text) is not None
     is_help = _HELP.search(line) is not None

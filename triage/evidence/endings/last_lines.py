@@ -9,7 +9,7 @@ import bisect
 import functools
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
@@ -28,6 +28,7 @@ MOST_LAST_LINES = 160
 # A few usual lines may follow where writers cannot be told apart: others went on before they waited.
 MOST_USUAL_BEHIND = 3
 _MANY = 10
+_REACH_OF_FAILURE = 12
 _FEWEST_COUNTED = 5
 _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
 _LONGEST_HINT, _PREFIX_BYTES = 2000, 200
@@ -290,7 +291,10 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     for (writer, _), own in owns.items():
         totals[writer] += own
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
+    belonging = _list_belonging(lines, examples)
     for (writer, shape), own in owns.items():
+        if shape in belonging:
+            continue
         total = own + min(head_counts[shape], FEWEST)
         if not is_usual(examples[shape], total):
             continue
@@ -307,6 +311,34 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
         elif behind[line.writer] > MOST_USUAL_BEHIND and not (line.form.is_stack or index in tracebacks):
             usual.add(shape)
     return usual
+
+
+def _list_belonging(lines: Sequence[PhysicalLine], examples: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the shapes that stand only right behind strong forms, and behind several of them: what each of many
+    ranks prints below its failure is not the usual output.
+    """
+    strong = {shape for shape, data in examples.items() if _is_strong(data[:_LONGEST_HINT])}
+    if not strong:
+        return set()
+    failures: dict[bytes, set[int]] = defaultdict(set)
+    elsewhere, last = set[bytes](), dict[bytes, int]()
+    for index, line in enumerate(lines):
+        shape, failure = line.form.shape, last.get(line.writer, -_REACH_OF_FAILURE - 1)
+        if shape in strong:
+            last[line.writer] = index
+        elif index - failure <= _REACH_OF_FAILURE:
+            failures[shape].add(failure)
+        else:
+            elsewhere.add(shape)
+    return {shape for shape, behind in failures.items() if len(behind) > 1} - elsewhere
+
+
+@ask_masked
+def _is_strong(line: bytes) -> bool:
+    if not _has_hint(line):
+        return False
+    text = line.decode("utf-8", "replace")
+    return classify_raw(text, parse_prefix(text).text).strength == "strong"
 
 
 def _is_announced(lines: Sequence[PhysicalLine], shape: bytes) -> bool:

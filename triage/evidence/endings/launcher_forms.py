@@ -12,6 +12,8 @@ _ENDED = (
 )
 _KIND = r"(?:(?:exit|return|error|status|non-?zero)[ -]?)*(?:code|status|signal|value|rc|errno|errorcode)"
 
+PROGRAM_ERROR = "error of a program"
+
 FORMS: tuple[Form, ...] = (
     weak(
         "ended with a status",
@@ -66,7 +68,7 @@ FORMS: tuple[Form, ...] = (
         INNER_MESSAGE,
     ),
     weak(
-        "error of a program",
+        PROGRAM_ERROR,
         "any",
         r"^(?:[\w.@/+-]{1,60}(?:\[\d+\])?: (?:error|fatal|FATAL|Error|ERROR|abort|panic)\b(?:\[\w+\])?:?|"
         r"\[[\w.@/+-]{1,60}\] (?:error|fatal|FATAL|Error|ERROR|abort|panic): ?) \S",

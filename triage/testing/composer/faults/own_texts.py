@@ -10,8 +10,8 @@ from triage.testing.composer.faults.interface import Fault
 from triage.testing.composer.faults.uncaught import all_ranks, end_job, load_until, train_until, uncaught
 from triage.testing.composer.model import Line, Story, World, Writer
 
-DrawText = Callable[[World, int, random.Random], str]
-"""Return what a rank prints of the failure."""
+DrawText = Callable[[World, int, random.Random, float], str]
+"""Return what a rank prints of the failure, so many seconds after the start of the job."""
 
 
 def own_text_fault(
@@ -28,7 +28,7 @@ def own_text_fault(
         before = rng.choice((train_until, load_until))(world, rng)
         ranks = all_ranks(world, rng, before.at)
         failed = rng.choice((ranks[:1], rng.sample(ranks, 1), rng.sample(ranks, 1), rng.sample(ranks, 2), ranks))
-        causes = [_print(world, rank, at, draw(world, rank, rng), is_traceback) for rank, at in failed]
+        causes = [_print(world, rank, at, draw(world, rank, rng, at), is_traceback) for rank, at in failed]
         story = end_job(world, rng, before, causes, right, status=status)
         verdicts = story.truth.verdicts | ({"unknown"} if None in right else set())
         return replace(story, truth=replace(story.truth, verdicts=verdicts))
