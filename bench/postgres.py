@@ -72,6 +72,7 @@ class Node:
             "TRIAGE_WEB_LOG_REQUESTS": "0",
             "TRIAGE_TASKS_UPLOADS": str(self.directory / "uploads"),
             "TRIAGE_WEB_REQUESTS_A_MINUTE": "1000000",
+            "PYTHONDONTWRITEBYTECODE": "",  # an installed package is compiled
             "TRIAGE_WEB_CLIENT_CONNECTIONS": "900",  # all people come from one address here
             "TRIAGE_TASKS_CLIENT_OPEN_UPLOADS": "64",
         }
