@@ -72,7 +72,9 @@ class Node:
             "TRIAGE_WEB_LOG_REQUESTS": "0",
             "TRIAGE_TASKS_UPLOADS": str(self.directory / "uploads"),
             "TRIAGE_WEB_REQUESTS_A_MINUTE": "1000000",
-            "TRIAGE_TASKS_CLIENT_OPEN_UPLOADS": "64",  # the uploads of many people come from one address here
+            "PYTHONDONTWRITEBYTECODE": "",  # an installed package is compiled
+            "TRIAGE_WEB_CLIENT_CONNECTIONS": "900",  # all people come from one address here
+            "TRIAGE_TASKS_CLIENT_OPEN_UPLOADS": "64",
         }
         command = [sys.executable, "-m", "triage", "serve", "--port", str(self.port), "--workers", str(self.workers)]
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=self.log)
@@ -96,6 +98,10 @@ class Node:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(int(child), signal.SIGKILL)
         self.process.wait()
+
+    def count_ended_processes(self) -> int:
+        """Return how many of its processes ended by themselves; a kill leaves no such line."""
+        return sum(log.read_text().count('"process ended"') for log in self.directory.glob(f"{self.name}-*.log"))
 
 
 class Load:
@@ -215,7 +221,8 @@ def main() -> None:
             server.close()
     sys.exit(
         any(
-            report["lost_incidents"] or report["lost_tasks"] or report["problems"] or set(report["uploads"]) - {"done"}
+            any(report[name] for name in ("lost_incidents", "lost_tasks", "problems", "ended_processes"))
+            or set(report["uploads"]) - {"done"}
             for report in reports
         )
     )
@@ -250,12 +257,14 @@ def run(
     url: str, filled: Path, directory: Path, args: argparse.Namespace, kill_every: float, files: list[Path]
 ) -> dict[str, Any]:
     """Return what was measured in one run."""
+    directory = Path(tempfile.mkdtemp(dir=directory))
     with contextlib.ExitStack() as ends:
         nodes = [Node(url, directory, name, workers) for name, workers in (("web0", 0), ("web1", 0), ("worker", 1))]
         for node in nodes:
             ends.callback(node.kill)
             node.wait()
-        return load_nodes(nodes, url, filled, args, kill_every, files)
+        report = load_nodes(nodes, url, filled, args, kill_every, files)
+        return report | {"ended_processes": sum(node.count_ended_processes() for node in nodes)}
 
 
 def load_nodes(

@@ -21,6 +21,7 @@ import msgspec
 from triage.base import lazy_re
 from triage.base.content_digest import digest_bytes
 from triage.base.private_files import read_private_file, write_private_file
+from triage.base.shared_types import share_type
 
 FORMAT_VERSION = 1
 _MAX_PATTERNS = 4096  # those of older versions stay until there are so many
@@ -57,7 +58,7 @@ class PatternCache:
         if raw is None:
             return None
         try:
-            return _load(msgspec.msgpack.decode(raw, type=StoredPattern))
+            return _load(msgspec.msgpack.decode(raw, type=share_type(StoredPattern)))
         except (ValueError, TypeError, LookupError, RuntimeError, OverflowError):
             return None
 
@@ -145,7 +146,7 @@ def _read(path: Path) -> dict[str, msgspec.Raw]:
         data = read_private_file(path) or b""
         if digest_bytes(data[_DIGEST_BYTES:]).encode() != data[:_DIGEST_BYTES]:
             return {}
-        file = msgspec.msgpack.decode(memoryview(data)[_DIGEST_BYTES:], type=_File)
+        file = msgspec.msgpack.decode(memoryview(data)[_DIGEST_BYTES:], type=share_type(_File))
     except (OSError, ValueError, RecursionError):
         return {}
     return file.patterns if file.key == _compute_key() else {}

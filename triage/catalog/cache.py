@@ -16,6 +16,7 @@ import msgspec
 
 from triage.base.content_digest import digest_bytes
 from triage.base.private_files import read_private_file, write_private_file
+from triage.base.shared_types import share_type
 from triage.catalog.signature_files import Stamp
 
 _Cached = TypeVar("_Cached")
@@ -68,8 +69,8 @@ class _CacheFile(msgspec.Struct):
 def read_cache(path: Path, expected: str, of_type: type[_Cached]) -> _Cached | None:
     """Read the value if the file is this user's, complete and has the key `expected`; otherwise None."""
     try:
-        file = msgspec.json.decode(read_private_file(path) or b"", type=_CacheFile)
-        return msgspec.json.decode(file.catalog, type=of_type) if file.key == expected else None
+        file = msgspec.json.decode(read_private_file(path) or b"", type=share_type(_CacheFile))
+        return msgspec.json.decode(file.catalog, type=share_type(of_type)) if file.key == expected else None
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from triage.base.lazy_dataclass import dataclass
+from triage.base.shared_types import share_type
 from triage.model import DETAILS, Evidence, Origin, Warning
 from triage.ranks.host_orders import HostOrder
 from triage.ranks.identity import JobMap
@@ -116,4 +117,9 @@ def unpack(packed: Any, shared: dict[str, str] | None = None) -> ExtractedSource
         fields = row["fields"]
         for name, text in fields.items():
             fields[name] = share(text, text)
-    return msgspec.convert(packed, ExtractedSource, dec_hook=lambda kind, row: msgspec.convert(row[1], DETAILS[row[0]]))
+    return msgspec.convert(packed, share_type(ExtractedSource), dec_hook=_unpack_details)
+
+
+def _unpack_details(_: type, row: Any) -> Any:
+    """Return the details that were packed with the name of their class."""
+    return msgspec.convert(row[1], share_type(DETAILS[row[0]]))

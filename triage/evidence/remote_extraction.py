@@ -13,6 +13,7 @@ import msgspec
 from triage.base.addresses import is_address
 from triage.base.executor_work import SharedData
 from triage.base.forks import RemoteUnits
+from triage.base.shared_types import share_type
 from triage.evidence.extracted import pack
 from triage.evidence.source_extraction import extract_source, make_context
 from triage.model import Source, Warning
@@ -46,7 +47,7 @@ def extract_unit(shared: SharedData, unit: Sequence[Any]) -> Any:
     literals, year, root, small, searched = shared.value
     row, described, hits, size, sampled, matched = unit
     path = accept_file(described)
-    source = msgspec.convert({**row, "path": path}, Source)
+    source = msgspec.convert({**row, "path": path}, share_type(Source))
     with contextlib.closing(open_file(path)) as file:
         if file.size() < size:
             raise OSError(errno.ENODATA, "it is shorter here")

@@ -24,6 +24,7 @@ import triage
 from triage.base.addresses import is_address
 from triage.base.content_digest import digest_bytes
 from triage.base.options import Options
+from triage.base.shared_types import share_type
 from triage.catalog.cache import choose_directory, read_cache, write_cache
 from triage.evidence.extracted import ExtractedSource, pack, unpack
 from triage.evidence.redaction import VARIABLE
@@ -172,7 +173,7 @@ def _read_records(path: Path | None, key: str) -> list[_Record]:
     if remembered is None or digest_bytes(bytes(remembered.records)) != remembered.digest:
         return []
     try:
-        return msgspec.json.decode(remembered.records, type=list[_Record])
+        return msgspec.json.decode(remembered.records, type=share_type(list[_Record]))
     except (ValueError, RecursionError):
         return []
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import threading
+import weakref
 from contextlib import suppress
+from functools import partial
+from types import MethodType
 from typing import Any, NamedTuple
 
 from triage.base.addresses import READERS, displayed_address, scheme_of
 from triage.remote.interface import AddressError, RemoteRules
+from triage.remote.transfer import explain_failure
 
 _TIMEOUT = 30  # seconds without an answer until a request is repeated
 
@@ -53,7 +58,7 @@ class FileSystems:
         key = os.getpid(), root  # a forked process makes its own
         own = self._of_this_thread()
         place = self._shared.get(key) or own.get(key)
-        if place is None:
+        if place is None or not getattr(place.fs, "is_connected", True):
             with self._lock:
                 place = self._shared.get(key) or _make(root, self._rules)
                 (self._shared if getattr(place.fs, "async_impl", False) else own)[key] = place
@@ -80,7 +85,12 @@ def _make(root: str, rules: RemoteRules) -> FileSystemPlace:
         hint = f"pip install 'triage-kb[remote]'{_also(scheme)}"
         raise AddressError(f"{scheme}:// addresses need the package fsspec", hint=hint) from None
     try:
-        fs, name = url_to_fs(root, **_options(root, rules))
+        if scheme in ("ssh", "sftp"):
+            from triage.remote.ssh import open_sftp
+
+            fs, name = open_sftp(root)
+        else:
+            fs, name = url_to_fs(root, **_options(root, rules))
     except ImportError as error:
         package = PACKAGES[scheme]
         missing = getattr(error, "name", None)
@@ -90,9 +100,34 @@ def _make(root: str, rules: RemoteRules) -> FileSystemPlace:
             hint=f"pip install {package}",
             path=displayed_address(root),
         ) from None
+    except Exception as error:  # a file system that connects at once, or looks for credentials, has its own errors
+        number, reason, _ = explain_failure(error)
+        raise _connect_error(root, number, reason) from error
     if scheme in ("s3", "s3a"):
         fs.retries = 1
+    elif scheme in ("gs", "gcs"):
+        request = getattr(type(fs)._request, "__wrapped__", None)
+        if request is not None:
+            fs._request = MethodType(request, fs)  # without gcsfs's own attempts, which take half a minute
+    elif scheme == "webhdfs":
+        fs.session.hooks["response"].append(partial(_check_data_node, fs.url))
     return FileSystemPlace(fs, name)
+
+
+def _check_data_node(name_node: str, response: Any, **_: Any) -> None:
+    """Raise the error that a data node answered: fsspec takes it for the content of the file."""
+    if not response.url.startswith(name_node):
+        response.raise_for_status()
+
+
+def _connect_error(root: str, number: int, reason: str) -> AddressError:
+    """Return the error for a service that refused, or for which there are no credentials."""
+    hint = (
+        "give triage credentials that may list and read there, and for ssh a known host key; docs/remote.md names both"
+    )
+    if number in (errno.ECONNREFUSED, errno.ETIMEDOUT, errno.EHOSTUNREACH):
+        hint = "check the address, and that this machine reaches the service"
+    return AddressError(f"the service cannot be used: {reason}", hint=hint, path=displayed_address(root))
 
 
 def _stop_loop(systems: list[Any]) -> None:
@@ -107,6 +142,7 @@ def _stop_loop(systems: list[Any]) -> None:
         if opened is not None and hasattr(fs, "close_session"):
             with suppress(Exception):  # a connection that does not close ends with the process
                 fs.close_session(loop, opened)
+    _run_finalizers(systems)
     with suppress(Exception):
         asyncio.run_coroutine_threadsafe(loop.shutdown_default_executor(), loop).result(_TIMEOUT)
     loop.call_soon_threadsafe(loop.stop)
@@ -114,6 +150,15 @@ def _stop_loop(systems: list[Any]) -> None:
     if not thread.is_alive():
         loop.close()
     asyn.reset_lock()
+
+
+def _run_finalizers(systems: list[Any]) -> None:
+    """Run now what the file systems would do at the end of the process: without their loop that fails, with a trace."""
+    for finalizer in list(getattr(weakref.finalize, "_registry", ())):
+        alive = finalizer.peek()
+        if alive is not None and any(alive[0] is fs for fs in systems):
+            with suppress(Exception):  # a connection that does not close ends with the process
+                finalizer()
 
 
 def _also(scheme: str) -> str:
@@ -135,6 +180,9 @@ def _options(root: str, rules: RemoteRules) -> dict[str, Any]:
         from triage.remote.guarded_http import http_options
 
         options |= http_options(root, rules, _TIMEOUT)
+    elif scheme in ("gs", "gcs"):
+        # Else gcsfs asks another service what kind of bucket it is, before each request where it gets no answer.
+        os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
     elif scheme in ("abfs", "abfss", "az"):
         options["max_concurrency"] = 1
     return options

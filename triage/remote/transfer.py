@@ -31,6 +31,7 @@ _LASTING_NAMES = (
     "DefaultCredentialsError",
     "RefreshError",
     "AuthenticationException",
+    "UnknownHostKeyError",
     "BadHostKeyException",
     "RefusedHostError",
 )
@@ -132,7 +133,8 @@ def _first_cause(error: BaseException) -> BaseException:
     """Return the error of the package below: fsspec turns it into one of its own, sometimes a wrong one."""
     while error.__cause__ is not None and error.__cause__ is not error:
         error = error.__cause__
-    return error
+    by_address = getattr(error, "errors", None)  # paramiko tries each address of a host
+    return next(iter(by_address.values())) if isinstance(by_address, dict) and by_address else error
 
 
 def _http_status(error: BaseException) -> int:
@@ -143,7 +145,10 @@ def _http_status(error: BaseException) -> int:
     if isinstance(response, dict):  # botocore
         status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
     else:
-        status = next((value for name in ("status", "status_code", "code") if (value := getattr(error, name, None))), 0)
+        names = ("status", "status_code", "code")  # of the error, or of the response of requests
+        status = next(
+            (value for part in (error, response) for name in names if (value := getattr(part, name, None))), 0
+        )
     return int(status) if isinstance(status, int) or (isinstance(status, str) and status.isdigit()) else 0
 
 
@@ -154,6 +159,6 @@ def _code_of(error: BaseException) -> str:
 
 
 def _lasting_reason(error: BaseException) -> str:
-    if type(error).__name__ == "RefusedHostError":
+    if type(error).__name__ in ("RefusedHostError", "UnknownHostKeyError"):
         return str(error)
     return f"there are no usable credentials ({type(error).__name__})"

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, NoReturn, NotRequired, TypedDict
 import msgspec
 
 from triage.base.errors import ReportError
+from triage.base.shared_types import share_type
 from triage.model import (
     Diagnosis,
     Evidence,
@@ -189,7 +190,7 @@ def read(text: str, source: str | None = None) -> Diagnosis:
         hint = "use the version of triage that wrote it, or ingest the logs again"
         raise ReportError(message, hint=hint, path=source)
     try:
-        return _diagnosis(msgspec.convert(value, _Report))
+        return _diagnosis(msgspec.convert(value, share_type(_Report)))
     except msgspec.ValidationError as error:
         raise ReportError(f"invalid report: {error}", hint=_HINT, path=source) from None
 

@@ -16,6 +16,7 @@ import msgspec
 
 from triage.base.content_digest import digest_bytes
 from triage.base.private_files import read_private_file, write_private_file
+from triage.base.shared_types import share_type
 
 FORMAT_VERSION = 1  # raised when the same literals and windows give something else
 _DIGEST_BYTES = 64
@@ -50,7 +51,7 @@ def read_databases(directory: Path, key: str) -> StoredDatabases | None:
         data = read_private_file(_path(directory, key)) or b""
         if digest_bytes(data[_DIGEST_BYTES:]).encode() != data[:_DIGEST_BYTES]:
             return None
-        stored = msgspec.msgpack.decode(memoryview(data)[_DIGEST_BYTES:], type=StoredDatabases)
+        stored = msgspec.msgpack.decode(memoryview(data)[_DIGEST_BYTES:], type=share_type(StoredDatabases))
     except (OSError, ValueError, RecursionError):
         return None
     return stored if stored.key == key and len(stored.windows) == len(stored.window_literals) else None

@@ -15,6 +15,7 @@ from typing import BinaryIO
 import msgspec
 
 from triage.base import forks
+from triage.base.shared_types import share_type
 from triage.ranks.identity import JobMap
 from triage.ranks.log_wrappers import CRI_PREFIX
 from triage.records import line_cuts
@@ -157,7 +158,7 @@ class _Worker:
             if isinstance(message, int):
                 done += message
             else:
-                self.tallies[message[0]] = msgspec.convert(message[1], Tally)
+                self.tallies[message[0]] = msgspec.convert(message[1], share_type(Tally))
         return done
 
 

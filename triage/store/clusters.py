@@ -17,6 +17,7 @@ import msgspec
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.base.lazy_re import lazy_re
+from triage.base.shared_types import share_type
 from triage.clusters.assign import describe_nearest
 from triage.clusters.model import Assignment, NearestCluster
 from triage.clusters.rule_engine import RuleEngine
@@ -182,7 +183,7 @@ class Clusters:
         )
         newest = {(row["incident"], row["facts"]): row for row in reversed(rows)}
         return [
-            (row["key"], row["incident"], msgspec.convert(json.loads(row["facts"]), tuple[Evidence, ...]))
+            (row["key"], row["incident"], msgspec.convert(json.loads(row["facts"]), share_type(tuple[Evidence, ...])))
             for row in rows
             if newest[row["incident"], row["facts"]] is row
         ]

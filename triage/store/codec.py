@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from triage.base.shared_types import share_type
 from triage.model import Diagnosis, Evidence, Finding, Stats
 
 _PLAIN = (str, int, float, bool, type(None))
@@ -74,10 +75,10 @@ def decode_diagnosis(data: bytes, clusters: Mapping[int, str]) -> Diagnosis:
     lists: dict[str, list[Finding]] = {"findings": [], "unknown": [], "root": []}
     root = None
     for place, item in enumerate(document["placed"]):
-        finding = msgspec.convert({**item, "cluster": clusters.get(place) or item.get("cluster")}, Finding)
+        finding = msgspec.convert({**item, "cluster": clusters.get(place) or item.get("cluster")}, share_type(Finding))
         lists[item["list"]].append(finding)
         root = finding if item["root"] else root
-    diagnosis = msgspec.convert({**document, "root_cause": None}, Diagnosis)
+    diagnosis = msgspec.convert({**document, "root_cause": None}, share_type(Diagnosis))
     findings, unknown = tuple(lists["findings"]), tuple(lists["unknown"])
     return dataclasses.replace(diagnosis, root_cause=root, findings=findings, unknown=unknown)
 
@@ -109,7 +110,7 @@ def to_json(value: Any) -> Any:
 def decode_evidence(data: bytes) -> list[Evidence]:
     """Return the evidence of all findings of a document by `encode_diagnosis`."""
     return msgspec.convert(
-        [fact for item in decode_document(data)["placed"] for fact in item["evidence"]], list[Evidence]
+        [fact for item in decode_document(data)["placed"] for fact in item["evidence"]], share_type(list[Evidence])
     )
 
 

@@ -17,7 +17,7 @@ BODY = 2000  # characters of log text of one incident
 FACT = 400  # characters of one fact
 _TERM = lazy_re(r"\w+", re.UNICODE)
 MOST_WORDS = 24
-RANKED = 2000  # of more hits than this, only the newest are ranked
+RANKED = 500  # of more hits than this, only the newest are ranked
 
 
 def page_of(identifier: str, diagnosis: Diagnosis, keys: Iterable[str]) -> tuple[str, str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from triage.base.shared_types import share_type
 from triage.clusters.upgrade import Example, Upgrade, rekey_examples
 from triage.model import Evidence, Finding, Fingerprint
 from triage.store import audit, cluster_links
@@ -106,7 +107,7 @@ def _examples(db: Transaction, engine: ClusterEngine) -> Iterator[tuple[Example,
         "JOIN cluster_key k ON k.key = e.key ORDER BY e.key, e.place"
     )
     for row in rows.fetchall():
-        facts = msgspec.convert(json.loads(row["facts"]), tuple[Evidence, ...])
+        facts = msgspec.convert(json.loads(row["facts"]), share_type(tuple[Evidence, ...]))
         print_ = engine.fingerprint(_finding(facts, row["headline"], row["cluster"]))
         if print_ is not None:
             yield (
