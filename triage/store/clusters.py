@@ -265,6 +265,13 @@ class Clusters:
         keys = self._fingerprints([row["id"] for row in rows])
         return [Cluster(**{name: row[name] for name in names}, keys=tuple(keys.get(row["id"], ()))) for row in rows]
 
+    def list_places(self, clusters: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the functions where the failures of each cluster begin, those of the first fingerprint first."""
+        return {
+            cluster: tuple(dict.fromkeys(place for key in keys for place in key.places))
+            for cluster, keys in self._fingerprints(clusters).items()
+        }
+
     def _fingerprints(self, clusters: Sequence[str]) -> dict[str, list[Fingerprint]]:
         """Return the fingerprints of each cluster, in the order in which they came."""
         keys: dict[str, list[Fingerprint]] = {}
