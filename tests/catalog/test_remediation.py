@@ -91,6 +91,21 @@ def test_values_are_filled_in() -> None:
     assert fill_remediation(signature, {"path": "/a"}, (4,), ("n1",)).summary == "Rank 4 lost /a on n1 (rank 4)."
 
 
+@pytest.mark.parametrize(
+    ("hosts", "step"),
+    [
+        (("node7",), "kubectl cordon node7; sbatch --exclude=node7; ssh HOST true"),
+        (("node7", "node8"), "kubectl cordon HOST; sbatch --exclude=NODE; ssh HOST true"),
+        (("node7;reboot",), "kubectl cordon HOST; sbatch --exclude=NODE; ssh HOST true"),
+        ((), "kubectl cordon HOST; sbatch --exclude=NODE; ssh HOST true"),
+    ],
+)
+def test_a_command_for_the_host_of_the_failure_names_it(hosts: tuple[str, ...], step: str) -> None:
+    """Only where there is one host, with a name that no shell reads as more; not in commands for other hosts."""
+    signature = advice("Do it.", "kubectl cordon HOST; sbatch --exclude=NODE; ssh HOST true")
+    assert fill_remediation(signature, {}, hosts=hosts).steps == (step,)
+
+
 def test_braces_of_commands_stay() -> None:
     """Braces that no pattern captures belong to a command."""
     text = "on {host}: docker inspect -f '{{.Name}}' {0..7} {unknown}"

@@ -116,6 +116,9 @@ def test_ends_before_many_warnings_are_read_where_several_processes_write(is_tag
         (b"Thu Aug 15 03:06:30 UTC 2027", 2027),
         (b"Date: Wed, 05 Aug 2027 03:06:30 GMT", 2027),
         (b"[Wed Aug  5 03:06:30] overlayfs, 2027 layers", 1970),
+        (b"NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024", 1970),
+        (b"Linux version 6.8.0-45-generic #45-Ubuntu SMP PREEMPT_DYNAMIC Fri Aug 30 12:02:04 UTC 2024", 1970),
+        (b"NVRM: Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024\n2027-08-05 03:10:34 build the index", 2027),
     ],
 )
 def test_a_year_that_any_line_states_is_that_of_stamps_without_one(line: bytes, year: int) -> None:

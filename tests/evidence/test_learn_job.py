@@ -47,3 +47,20 @@ def test_the_stating_lines_give_what_all_first_lines_give() -> None:
 def test_a_line_states_something_by_its_words(line: bytes, is_stating: bool) -> None:
     """Only lines with a word of what is learned are handed on, decoded."""
     assert find_stating_lines(b"iteration 1\n" + line + b"\niteration 2") == (line.decode() if is_stating else "")
+
+
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("UserWarning: In PyTorch 1.1.0 and later, you should call them in the opposite order", None),
+        ("FutureWarning: deprecated since torch 2.3.10, use torch.amp", None),
+        ("RuntimeError: this operator needs PyTorch 2.10.12 or newer", None),
+        ("running with PyTorch 2.4.0", "2.4.0"),
+        ("torch 2.6.0+cu124 and nccl 2.21.5", "2.6.0+cu124"),
+    ],
+)
+def test_a_version_that_advice_mentions_is_not_that_of_the_job(line: str, version: str | None) -> None:
+    """Signatures with bounds would be left out for a job that has another version."""
+    result = ExtractedJob()
+    learn_from_text(result, "a.log", line)
+    assert result.versions.get("torch") == version

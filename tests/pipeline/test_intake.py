@@ -87,6 +87,7 @@ def test_programs_and_settings_are_skipped(tmp_path: Path) -> None:
     (warning,) = directory.all_warnings()
     assert (warning.code, warning.source) == ("no-output", None)
     assert all(name in warning.message for name in ("train.py", "config.yaml", "README.md", "kernel.cu"))
+    assert str(tmp_path) not in warning.message, "names are below the directory of the job"
     named = take_in(tmp_path / "job.log", tmp_path / "train.py")
     assert [Path(file.name).name for file in named.files] == ["job.log", "train.py"]
     assert named.all_warnings() == []

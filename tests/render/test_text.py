@@ -267,3 +267,11 @@ def test_other_places_are_whole_or_counted() -> None:
     assert "also in 2 other places (ranks 1-2)\n" in text.render(with_places("a", wide, f"{wide}d"), width=80)
     many = text.render(with_places("a", *(f"{name}.log" for name in "bcdef")), width=80)
     assert "d.log:7 (rank 3) and 2 more\n" in many
+
+
+def test_the_path_of_a_job_stands_once_and_in_one_piece() -> None:
+    """A path that is only a name is not repeated; one longer than a row stays whole, to be copied."""
+    bare = replace(KNOWN, job=replace(KNOWN.job, name="run-7", path="run-7"))
+    assert text.render(bare, width=80).count("run-7") == 1
+    path = "/scratch/" + "long-directory/" * 6 + "run-7"
+    assert path in text.render(replace(bare, job=replace(bare.job, path=path)), width=80)

@@ -13,7 +13,7 @@ from tests.store.conftest import Place
 from tests.store.factories import DAY, NOW, known_diagnosis, unknown_diagnosis
 from triage.base.errors import NotFoundError
 from triage.model import Diagnosis
-from triage.store import Store, copying, maintenance, transfer
+from triage.store import Store, copying, maintenance, search, transfer
 from triage.store.cause_work import WorkChange
 from triage.store.causes import CauseFilter
 
@@ -120,6 +120,28 @@ def test_sums_follow_changes_and_deletion(store: Store) -> None:
     maintenance.prune(store.connections, store.incidents, days=-2, now=NOW)
     assert sums(store) == []
     assert store.causes.list_causes(now=NOW).total == 0
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_incidents_of_a_merged_cluster_come_by_time(
+    store: Store, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Pages of one give those of both fingerprints, the latest first, whether they are asked one by one or not."""
+    monkeypatch.setattr(search, "MOST_FINGERPRINTS", most)
+    for number in range(3):
+        store.incidents.add(unknown_diagnosis(f"a{number}", at=NOW - 2 * number * DAY), now=NOW)
+        late = unknown_diagnosis(
+            f"b{number}", "KeyError: 'weights' is gone", "u-bbbbbb", at=NOW - (2 * number + 1) * DAY
+        )
+        store.incidents.add(late, now=NOW)
+    ids = [cluster.id for cluster in store.clusters.list_clusters()]
+    _, merged = store.cluster_actions.merge(ids, actor="ann")
+    names: list[str] = []
+    after = None
+    while page := store.search.list_incidents(search.Filter(cause=merged, since=NOW - 4.5 * DAY), limit=1, after=after):
+        names += [incident.job_name for incident in page]
+        after = store.search.cursor_after(page[-1])
+    assert names == ["a0", "b0", "a1", "b1", "a2"]
 
 
 def test_a_merged_cluster_is_one_cause(store: Store) -> None:

@@ -94,11 +94,9 @@ def test_few_exemplars_are_stored(store: Store) -> None:
 
 
 def test_growing_clusters_come_first(store: Store) -> None:
-    """Growing clusters come before shrinking ones, whatever their size."""
+    """Growing clusters come before shrinking ones, whatever their size; failures count on their own day."""
     for day in range(12):
-        store.incidents.add(
-            unknown_diagnosis(f"old {day}", "OSError: fades", "u-0ddf00", at=NOW - 13 * DAY), now=NOW - 10 * DAY
-        )
+        store.incidents.add(unknown_diagnosis(f"old {day}", "OSError: fades", "u-0ddf00", at=NOW - 13 * DAY), now=NOW)
     for number in range(3):
         store.incidents.add(unknown_diagnosis(f"new {number}", "OSError: grows", "u-cafe00"), now=NOW)
     first, second = store.clusters.list_clusters(now=NOW)

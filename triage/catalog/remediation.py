@@ -20,6 +20,11 @@ _PLACEHOLDER = lazy_re(r"\{([A-Za-z_]\w*)\}")
 _CAPTURE_NAME = lazy_re(r"\(\?P?<([A-Za-z_]\w*)>")
 _RANK = lazy_re(r"\b([Rr])ank \{rank\}")
 _HOST = lazy_re(r"\{host\}(?!:\S)")  # before a port it must be a name
+# What drains, excludes or describes the host of the failure; `ssh HOST` may be another one.
+_COMMAND_FOR_HOST = lazy_re(
+    r"(?<![^\s(])(nodename=|--exclude=|cordon |(?:show|describe) node |involvedObject\.name=)(?:HOST|NODE)\b"
+)
+_HOST_NAME = lazy_re(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _PARENTHESES = lazy_re(r" ?\([^()]*\)")
 _SENTENCE_END = lazy_re(r"(?<=[.!?]) +(?=[^a-z])")
 _HEAD = lazy_re(r"([^;]*?:) +(.*)")
@@ -62,10 +67,12 @@ def _capture_names(match: Clause | Leaf | None) -> Iterator[str]:
 
 
 def _adapt(text: str, ranks: Sequence[int], hosts: Sequence[str]) -> str:
-    """Write `Ranks 0-2` for several ranks, and `the affected rank`, `the host` for unknown ones."""
+    """Write `Ranks 0-2` for several ranks, `the affected rank` and `the host` for unknown ones, a host in commands."""
     if len(ranks) != 1:
         phrase = format_ranks(ranks) if ranks else "the affected rank"
         text = _RANK.sub(lambda match: phrase.capitalize() if match[1] == "R" else phrase, text)
+    if len(hosts) == 1 and _HOST_NAME.fullmatch(hosts[0]):  # a log must not write commands
+        text = _COMMAND_FOR_HOST.sub(lambda match: match[1] + hosts[0], text)
     return text if hosts else _HOST.sub("the host", text)
 
 

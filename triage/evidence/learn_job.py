@@ -24,7 +24,16 @@ _COLLECTIVE = lazy_re(r"WorkNCCL\(SeqNum=(\d{1,18}), OpType=(\w+).*?ran for (\d{
 # Name, what a text must hold in lower case, and where the version stands.
 _VERSIONS = (
     ("nccl", ("nccl version",), lazy_re(r"NCCL version (\d+(?:\.\d+)+)")),
-    ("torch", ("torch",), lazy_re(r"(?i)\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)")),
+    (
+        "torch",
+        ("torch",),
+        # `In PyTorch 1.1.0 and later` is advice and states no version of this job.
+        lazy_re(
+            r"(?i)(?<!\bin )(?<!\bsince )(?<!\bas of )(?<!\bbefore )(?<!\buntil )(?<!\bafter )(?<!\bfrom )(?<!\bthan )"
+            r"\b(?:py)?torch(?: version)?[ =:]+v?(\d+\.\d+\.\d+[\w.+]*)"
+            r"(?![\w.+]| (?:and|or) (?:later|newer|above|earlier|older)\b)"
+        ),
+    ),
     ("cuda", ("cuda",), lazy_re(r"\+cuda(\d+\.\d+)|(?i:cuda version[ =:]+)(\d+\.\d+)")),
     (
         "driver",

@@ -15,6 +15,7 @@ _YEAR = lazy_re(
     rb"\b\d\d? " + _MONTH + rb" (20\d\d)\b"
 )
 _DIGITS = lazy_re(rb"20\d\d")
+_BUILD = lazy_re(rb"(?i)kernel module|\bSMP\b|\bbuil[dt]\b|\bcompiled\b|\breleased?\b")
 _LONGEST = 32  # of a date and time around its year
 
 
@@ -29,9 +30,12 @@ def guess_year(scanned: Sequence[tuple[Source, ScanResult]]) -> int:
 
 
 def _find_year(data: bytes) -> int | None:
-    """Return the first year; the pattern is slow, so it is asked only around what may be one."""
+    """Return the first year but that of a build; the pattern is slow, so it is asked only around what may be one."""
     for digits in _DIGITS.finditer(data):
         for match in _YEAR.finditer(data, max(0, digits.start() - _LONGEST), digits.end() + _LONGEST):
-            if digits.start() in (match.start(1), match.start(2), match.start(3)):
+            if digits.start() not in (match.start(1), match.start(2), match.start(3)):
+                continue
+            line_start = data.rfind(b"\n", 0, match.start()) + 1
+            if not _BUILD.search(data, line_start, match.start()):
                 return int(digits.group())
     return None

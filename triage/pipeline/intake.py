@@ -184,6 +184,10 @@ class Intake:
         """Return the name without the directory that the user gave."""
         return name[len(next((root for root in self._roots if name.startswith(root)), "")) :]
 
+    def _shorten_name(self, name: str) -> str:
+        """Return the name below the directory that the user gave; with several directories the whole name."""
+        return self._below_root(name) if len(self._roots) == 1 else name
+
     def _needs_sample(self, file: sources.File) -> bool:
         return file.kind == "text" and self._classify_name(file.name) not in ("output", "fixture")
 
@@ -205,9 +209,9 @@ class Intake:
             warnings.append(Warning("changed", name, message))
         if self._skipped:
             why = "programs, settings and documents are not logs"
-            warnings.append(_warn_of_skipped(why, sorted(self._skipped)))
+            warnings.append(_warn_of_skipped(why, sorted(map(self._shorten_name, self._skipped))))
         if self._skipped_by_text:
-            names = [f"{name} ({kind})" for name, kind in sorted(self._skipped_by_text.items())]
+            names = [f"{self._shorten_name(name)} ({kind})" for name, kind in sorted(self._skipped_by_text.items())]
             warnings.append(_warn_of_skipped("their text is not the output of a job", names))
         return warnings
 

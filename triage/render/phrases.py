@@ -101,7 +101,7 @@ def footer_parts(diagnosis: Diagnosis, with_path: bool = True) -> list[str]:
     stats = diagnosis.stats
     parts = [
         describe_job(diagnosis.job),
-        diagnosis.job.path if with_path else "",
+        diagnosis.job.path if with_path and diagnosis.job.path != diagnosis.job.name else "",
         format_count(stats.files, "file"),
         format_bytes(stats.bytes),
         describe_remote(stats.remote) if stats.remote is not None else "",

@@ -289,7 +289,7 @@ class _Report:
     def footer(self, *, has_more: bool = False) -> list[str]:
         """Return the job, its size and the versions. `has_more`: -v shows details."""
         parts = [*phrases.footer_parts(self.diagnosis), *(["-v for details"] if has_more else [])]
-        lines = fold(sanitize_line(" · ".join(parts)), self.width)
+        lines = wrap(sanitize_line(" · ".join(parts)), self.width, longest=COPIED)
         moments = phrases.merge_moments(self.diagnosis) if self.verbose else []
         times = [phrases.describe_root_time(self.diagnosis), *(time for time, *_ in moments)]
         if any(time.endswith(phrases.OR_LATER) for time in times):

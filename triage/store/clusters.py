@@ -25,6 +25,7 @@ from triage.clusters.suggestions import Similarity, suggest_merges, tfidf
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
 from triage.store import cluster_links, codec, rekeying
 from triage.store.cluster_engine import ClusterEngine
+from triage.store.failure_times import finding_time
 from triage.store.interface import Connections, Transaction
 
 DAY = 86_400
@@ -85,12 +86,13 @@ class Clusters:
             if placed is not None and placed.joins:
                 cluster_links.link_clusters(db, known["cluster"], placed.joins, key)
         if count:
+            at = finding_time(finding, diagnosis, when)
             db.execute(
                 "INSERT INTO counter VALUES (?, ?, 1) ON CONFLICT (key, day) DO UPDATE "
                 "SET incidents = counter.incidents + 1",
-                (key, int(when // DAY)),
+                (key, int(at // DAY)),
             )
-            _count_job(db, key, finding, diagnosis, when)
+            _count_job(db, key, finding, diagnosis.job.path, at)
         _store_exemplar(db, key, incident, finding)
         return key
 
@@ -264,6 +266,13 @@ class Clusters:
         keys = self._fingerprints([row["id"] for row in rows])
         return [Cluster(**{name: row[name] for name in names}, keys=tuple(keys.get(row["id"], ()))) for row in rows]
 
+    def list_places(self, clusters: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the functions where the failures of each cluster begin, those of the first fingerprint first."""
+        return {
+            cluster: tuple(dict.fromkeys(place for key in keys for place in key.places))
+            for cluster, keys in self._fingerprints(clusters).items()
+        }
+
     def _fingerprints(self, clusters: Sequence[str]) -> dict[str, list[Fingerprint]]:
         """Return the fingerprints of each cluster, in the order in which they came."""
         keys: dict[str, list[Fingerprint]] = {}
@@ -278,15 +287,14 @@ class Clusters:
         return keys
 
 
-def _count_job(db: Transaction, key: str, finding: Finding, diagnosis: Diagnosis, when: float) -> None:
+def _count_job(db: Transaction, key: str, finding: Finding, path: str, at: float) -> None:
     """Count the job once per path, and widen the ranks and times of the fingerprint."""
-    at = finding.first_time if finding.first_time is not None and 0 < finding.first_time < when + DAY else when
     db.execute(
         "UPDATE cluster_key SET jobs = jobs + CASE WHEN last_path = :path THEN 0 ELSE 1 END, last_path = :path, "
         "ranks = CASE WHEN ranks > :ranks THEN ranks ELSE :ranks END, "
         "first_seen = CASE WHEN first_seen < :at THEN first_seen ELSE :at END, "
         "last_seen = CASE WHEN last_seen > :at THEN last_seen ELSE :at END WHERE key = :key",
-        {"path": codec.without_surrogates(diagnosis.job.path), "ranks": len(finding.ranks), "at": at, "key": key},
+        {"path": codec.without_surrogates(path), "ranks": len(finding.ranks), "at": at, "key": key},
     )
 
 

@@ -18,10 +18,10 @@ from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Inc
 from triage.store import audit, codec, fts_index
 from triage.store.clusters import Clusters
 from triage.store.fact_tables import write_facts
+from triage.store.failure_times import failure_time
 from triage.store.interface import Connections, Row, Transaction
 from triage.store.verdict_changes import Occasion, current_cause, record_change
 
-EARLIEST = 946_684_800.0  # 2000: an earlier time is from a clock that was never set
 MOST_RANKS = 4096  # rows of one incident in blamed_rank and in host
 MOST_WARNINGS = 200
 ID_DIGITS = 12  # of the job's digest, and more where another job begins with the same ones
@@ -400,15 +400,3 @@ def blamed_hosts(diagnosis: Diagnosis) -> list[str]:
         return list(dict.fromkeys(root.hosts))[:MOST_RANKS]
     ranks = set(root.ranks)
     return [host for host, members in diagnosis.job.hosts.items() if ranks.intersection(members)][:MOST_RANKS]
-
-
-def failure_time(diagnosis: Diagnosis, when: float) -> float | None:
-    """Return when the job failed: the root cause's first plausible time, else the job's last; None where there is none.
-
-    `when` is the time of the ingest: a failure a day after it is not plausible.
-    """
-    root = diagnosis.root_cause
-    for time_ in (root.first_time if root else None, diagnosis.job.last_time, diagnosis.job.first_time):
-        if time_ is not None and EARLIEST < time_ < when + 86_400:
-            return time_
-    return None

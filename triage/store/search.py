@@ -21,6 +21,7 @@ from triage.store.stats_cache import StatsCache
 _FROM_NUM = TABLES.replace("incident i", "incident i ON i.num = {}", 1)
 WEEK = 7 * 86_400
 BATCH = 500
+MOST_FINGERPRINTS = 50  # of a cluster that are asked one by one
 MONDAY = 4 * 86_400  # the epoch was a Thursday
 
 
@@ -94,20 +95,41 @@ class Search:
 
         `after` is the cursor of the last incident of the page before.
         """
-        where, arguments = _where_clause(filter_, self._db.dialect)
-        if after is not None:
-            at, num = _parse_cursor(after)
-            where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
-            arguments += [at, at, num]
         # The index gives incidents by time until the page is full; otherwise SQLite would find all of them and sort.
         by = "" if self._has_index(filter_) or self._has_few_incidents(filter_) else self._db.dialect.by_time
+        queries: list[str] = []
+        values: list[Any] = []
+        for root in self._list_roots(filter_):
+            where, arguments = _where_clause(filter_, self._db.dialect, root)
+            if after is not None:
+                at, num = _parse_cursor(after)
+                where += " AND (i.at < ? OR (i.at = ? AND i.num < ?))"
+                arguments += [at, at, num]
+            queries.append(
+                f"SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC LIMIT ?"
+            )
+            values += [*arguments, limit]
+        chosen = (
+            queries[0] if len(queries) == 1 else " UNION ALL ".join(f"SELECT * FROM ({one}) AS p" for one in queries)
+        )
         rows = self._db.read(
-            f"WITH chosen AS (SELECT i.num, i.at FROM incident i {by} WHERE {where} ORDER BY i.at DESC, i.num DESC "
-            f"LIMIT ?) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
-            "ORDER BY chosen.at DESC, chosen.num DESC",
-            (*arguments, limit),
+            f"WITH chosen AS ({chosen}) SELECT {COLUMNS} FROM chosen JOIN {_FROM_NUM.format('chosen.num')} "
+            "ORDER BY chosen.at DESC, chosen.num DESC LIMIT ?",
+            (*values, limit),
         )
         return [incident_from_row(row) for row in rows]
+
+    def _list_roots(self, filter_: Filter) -> Sequence[str | None]:
+        """Return the fingerprints of the filter's cluster: the index gives the latest incidents of each, not of all.
+
+        None is the whole filter: it has no cluster, or one of too many fingerprints, or the reader sees a part.
+        """
+        if filter_.cause is None or "." in filter_.cause or self._db.dialect.among:
+            return (None,)
+        rows = self._db.read(
+            "SELECT key FROM cluster_key WHERE cluster = ? LIMIT ?", (filter_.cause, MOST_FINGERPRINTS + 1)
+        )
+        return [row["key"] for row in rows] if 0 < len(rows) <= MOST_FINGERPRINTS else (None,)
 
     @staticmethod
     def _has_index(filter_: Filter) -> bool:
@@ -385,8 +407,8 @@ _CONDITIONS = {
 }
 
 
-def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
-    """Return the condition for a filter and its arguments."""
+def _where_clause(filter_: Filter, dialect: Dialect, root: str | None = None) -> tuple[str, list[Any]]:
+    """Return the condition for a filter and its arguments; with `root` only for this fingerprint of its cluster."""
     values = {name: getattr(filter_, name) for name in _CONDITIONS}
     clauses = ["TRUE", *(_CONDITIONS[name] for name, value in values.items() if value is not None)]
     arguments: list[Any] = [value for value in values.values() if value is not None]
@@ -395,9 +417,9 @@ def _where_clause(filter_: Filter, dialect: Dialect) -> tuple[str, list[Any]]:
         jobs = f"SELECT id FROM job WHERE path {like} OR name {like}"
         clauses.append(f"i.num IN (SELECT num FROM incident WHERE job IN ({jobs}))")
         arguments += 2 * [_like_pattern(filter_.job)]
-    if filter_.cause is not None and "." in filter_.cause:
+    if filter_.cause is not None and (root is not None or "." in filter_.cause):
         clauses.append("coalesce(i.signature, i.key) = ?")
-        arguments.append(filter_.cause)
+        arguments.append(root or filter_.cause)
     elif filter_.cause is not None:
         clauses.append("coalesce(i.signature, i.key) IN (SELECT key FROM cluster_key WHERE cluster = ?)")
         arguments.append(filter_.cause)

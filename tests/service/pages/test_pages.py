@@ -17,6 +17,7 @@ from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
 from triage.service import server
 from triage.service.pages import rendering
+from triage.service.pages.rendering import format_sentence
 from triage.store import Store
 from triage.store.cause_work import WorkChange
 
@@ -295,6 +296,33 @@ def test_placeholders_are_marked(client: TestClient) -> None:
         not in page.replace('"', "")[page.index("<h2>What to do") : page.index("References")].partition("data-copy")[0]
     )
     assert "{ranks}" in client.get("/signatures/config.env-mismatch.json").text
+
+
+def test_a_problem_is_a_sentence_with_ways_back(client: TestClient) -> None:
+    """Its commands are marked as code, an id at its start stays as it is, and it leads to causes and incidents."""
+    page = client.get("/incidents/i-nothere", headers=HTML).text
+    assert "<h1>The store has no incident i-nothere</h1>" in page
+    assert "<code>triage list</code> shows the incidents" in page
+    assert '<a href="/causes">All causes</a>' in page
+    assert format_sentence("i-12 <b> is gone") == "i-12 &lt;b&gt; is gone"
+
+
+def test_signatures_are_folded_by_domain(client: TestClient) -> None:
+    """The list of all fits a screen; one domain is open. Each summary counts signatures and incidents here."""
+    page = client.get("/signatures", headers=HTML).text
+    assert "<details open>" not in page
+    assert re.search(r"<summary>data <span class=\"count\">\d+, \d+ incidents? here</span></summary>", page)
+    page = client.get("/signatures?domain=data", headers=HTML).text
+    assert page.count("<details open>") == page.count("<summary>data ") == 1
+
+
+def test_causes_with_equal_titles_name_their_places(client: TestClient, store: Store) -> None:
+    """A cluster in the list of causes shows the function where its failures begin."""
+    page = client.get("/causes", headers=HTML).text
+    places = store.clusters.list_places([cluster.id for cluster in store.clusters.list_clusters()])
+    assert any(places.values())
+    for cluster, names in places.items():
+        assert not names or re.search(rf"<code>{cluster}</code> · <code>{re.escape(names[0])}</code>", page)
 
 
 def test_draft_is_checked_once(client: TestClient, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

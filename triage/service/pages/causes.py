@@ -42,6 +42,7 @@ class CausesView:
 
     `views` are saved ones, `visit` is when the reader's visit before this one ended; None: nothing is remembered.
     `late_since`: failures stored since then may be missing in the counts; None: the counts are current.
+    `places` are the functions where failures of a cluster begin, by its id: equal titles differ in them.
     """
 
     causes: tuple[Cause, ...]
@@ -50,6 +51,7 @@ class CausesView:
     orders: dict[str, str]
     older: int | None
     pictures: dict[str, tuple[Bar, ...]]
+    places: dict[str, tuple[str, ...]]
     views: tuple[dict[str, Any], ...] = ()
     visit: float | None = None
     statuses: tuple[str, ...] = SHOWN_STATUSES
@@ -90,9 +92,12 @@ def list_causes(
     page = store.causes.list_causes(query, order=order, limit=PAGE, offset=offset)
     older = offset + PAGE if offset + PAGE < page.total else None
     pictures = {cause.id: draw_trend(cause) for cause in page.causes}
+    places = store.clusters.list_places([cause.id for cause in page.causes if cause.kind == "cluster"])
     visit = store.visits.record(user.name) if view_queries.is_remembered(user) else None
     views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "causes")))
-    view = CausesView(page.causes, page.total, order, ORDERS, older, pictures, views, visit, late_since=page.late_since)
+    view = CausesView(
+        page.causes, page.total, order, ORDERS, older, pictures, places, views, visit, late_since=page.late_since
+    )
     return render_page(request, "causes.html", view)
 
 

@@ -58,6 +58,7 @@ NOTICES: Mapping[str, str] = {
     "subscribed": "Subscribed: failures are posted from now on.",
     "unsubscribed": "Subscription ended.",
 }
+_PLAIN_WORD = lazy_re(r"[a-z]+[ ,]")
 PLACEHOLDER = lazy_re(r"\{([a-z]\w*)\}")
 # Address, name and access key of the main pages, in the order of the navigation bar.
 NAVIGATION: tuple[tuple[str, str, str], ...] = (
@@ -236,6 +237,7 @@ def environment() -> Environment:
         number=format_number,
         audit_detail=format_audit_detail,
         placeholders=mark_placeholders,
+        sentence=format_sentence,
     )
     jinja.globals.update(with_query=with_query, picture=Markup)
     return jinja
@@ -262,6 +264,16 @@ def mark_placeholders(text: str) -> Markup:
     return Markup("").join(
         Markup("<var>{}</var>").format(part.replace("_", " ")) if index % 2 else part
         for index, part in enumerate(PLACEHOLDER.split(sanitize(text)))
+    )
+
+
+def format_sentence(text: str) -> Markup:
+    """Return a message as a sentence begins, with what stands between backticks as code."""
+    if _PLAIN_WORD.match(text):
+        text = text[0].upper() + text[1:]
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if index % 2 else part
+        for index, part in enumerate(sanitize(text).split("`"))
     )
 
 

@@ -38,6 +38,7 @@ class SignatureRow:
     role: str
     severity: str
     status: str
+    domain: str
     count: int
 
 
@@ -100,7 +101,7 @@ def list_signatures(
     """Show the signatures of a domain, or all but those of tables without incidents."""
     counts = {row.name: row.count for row in store.search.count_facets(limit=5000)["signature"]}
     rows = tuple(
-        SignatureRow(item.id, item.title, item.role, item.severity, item.status, counts.get(item.id, 0))
+        SignatureRow(item.id, item.title, item.role, item.severity, item.status, item.domain, counts.get(item.id, 0))
         for item in sorted(catalog.signatures, key=lambda item: item.id)
         if item.domain == domain or (not domain and (counts.get(item.id) or not item.table))
     )

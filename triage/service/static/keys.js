@@ -30,7 +30,7 @@ export function keys(root) {
 }
 
 function walk(root, step) {
-  const rows = [...root.querySelectorAll("[data-row]")];
+  const rows = [...root.querySelectorAll("[data-row]")].filter((row) => !row.closest("details:not([open])"));
   if (!rows.length) return;
   const now = rows.findIndex((row) => row.classList.contains("here"));
   const next = rows[Math.min(Math.max(now + step, 0), rows.length - 1)];
