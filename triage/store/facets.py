@@ -71,7 +71,7 @@ def _count_parts(db: Connections, matches: Matches, limit: int) -> dict[str, tup
             f"SELECT i.num FROM incident i {matches.by_time} WHERE {matches.where} ORDER BY i.at DESC, i.num DESC "
             f"LIMIT {matches.latest}"
         )
-        among = f"AND h.incident IN ({latest})"
+        among = f"AND h.incident {db.dialect.within_few.format(latest)}"
     elif matches.where != "TRUE":
         among = f"AND h.incident IN (SELECT i.num FROM incident i WHERE {matches.where})"
     hosts = db.read(

@@ -87,6 +87,7 @@ class Dialect:
     like: str  # compares without regard to case
     by_time: str
     by_scan: str
+    within_few: str  # a value is among those of a query with few rows, which is executed first
     skip_locked: str  # leaves out rows that another transaction is about to change
     whole: str  # the whole number below a positive number
     defer_references: str  # rows may refer to later ones of the same transaction

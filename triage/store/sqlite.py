@@ -29,6 +29,7 @@ DIALECT = Dialect(
     like="LIKE",
     by_time="INDEXED BY incident_at",
     by_scan="NOT INDEXED",
+    within_few="IN ({})",
     skip_locked="",
     whole="CAST({} AS INTEGER)",
     defer_references="PRAGMA defer_foreign_keys = ON",

@@ -42,6 +42,7 @@ DIALECT = Dialect(
     like="ILIKE",
     by_time="",
     by_scan="",
+    within_few="= ANY (ARRAY({}))",
     skip_locked="FOR UPDATE SKIP LOCKED",
     whole="CAST(trunc({}) AS BIGINT)",
     defer_references="SET CONSTRAINTS ALL DEFERRED",
