@@ -15,8 +15,10 @@ from triage.model import ExceptionDetail
 from .factories import fact, raised
 
 
-def refined(*texts: tuple[str, int | None], blames: str | None = None, **values: tuple[str, ...]) -> Candidate:
-    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames)
+def refined(
+    *texts: tuple[str, int | None], blames: str | None = None, tells: str | None = None, **values: tuple[str, ...]
+) -> Candidate:
+    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames, indicates=tells)
     candidate = Candidate(signature, None, [raised(text, rank) for text, rank in texts], values=values)
     for refine in READING:
         refine(candidate)
@@ -43,6 +45,14 @@ def test_the_text_names_the_rank_at_fault() -> None:
 def test_a_capture_without_a_number_blames_nobody() -> None:
     """Then the ranks that show it stay."""
     assert refined(("x", 0), blames="rank", rank=("unknown",)).ranks == (0,)
+
+
+@pytest.mark.parametrize(("ranks", "blamed"), [((), ()), (("2",), (2,))])
+def test_who_waits_for_ranks_that_it_does_not_name_is_not_at_fault(
+    ranks: tuple[str, ...], blamed: tuple[int, ...]
+) -> None:
+    """A line about missing ranks is no reason to suspect its writer."""
+    assert refined(("x", 0), blames="ranks", tells="awaited", ranks=ranks).ranks == blamed
 
 
 def test_the_odd_collective_is_the_minority_s() -> None:

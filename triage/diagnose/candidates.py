@@ -270,7 +270,7 @@ def unknown_candidates(groups: Mapping[str, Sequence[Evidence]]) -> list[Candida
 
 
 def blamed(candidate: Candidate) -> None:
-    """The text names the rank at fault (`blames` in the signature)."""
+    """The text names the rank at fault (`blames` in the signature); who waits for others names these or nobody."""
     name = (candidate.signature.blames if candidate.signature else None) or ""
     ranks = sorted(
         {int(number) for value in candidate.values.get(name, ()) for number in re.findall(r"\d{1,18}", value)}
@@ -279,6 +279,8 @@ def blamed(candidate: Candidate) -> None:
         candidate.suspects = tuple(ranks)
         if not candidate.is_inferred:
             candidate.why.append(f"The message names {format_ranks(ranks)}")
+    elif candidate.indicates == "awaited" and not candidate.is_inferred:
+        candidate.suspects = ()
 
 
 _RUNNING = lazy_re(
