@@ -16,9 +16,9 @@ from .factories import fact, raised
 
 
 def refined(
-    *texts: tuple[str, int | None], blames: str | None = None, tells: str | None = None, **values: tuple[str, ...]
+    *texts: tuple[str, int | None], blames: str | None = None, indicates: str | None = None, **values: tuple[str, ...]
 ) -> Candidate:
-    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames, indicates=tells)
+    signature = Signature("x.y", 1, "x", "stable", "cause", "error", Leaf(text="x"), blames=blames, indicates=indicates)
     candidate = Candidate(signature, None, [raised(text, rank) for text, rank in texts], values=values)
     for refine in READING:
         refine(candidate)
@@ -52,7 +52,7 @@ def test_who_waits_for_ranks_that_it_does_not_name_is_not_at_fault(
     ranks: tuple[str, ...], blamed: tuple[int, ...]
 ) -> None:
     """A line about missing ranks is no reason to suspect its writer."""
-    assert refined(("x", 0), blames="ranks", tells="awaited", ranks=ranks).ranks == blamed
+    assert refined(("x", 0), blames="ranks", indicates="awaited", ranks=ranks).ranks == blamed
 
 
 def test_the_odd_collective_is_the_minority_s() -> None:

@@ -25,8 +25,7 @@ def test_lines_fit_and_hold_no_control(diagnosis: Diagnosis, width: int) -> None
     """Whatever the logs held, no line but one long word to copy is wider than the terminal, and none steers it."""
     written = text.render(diagnosis, width=width)
     for line in written.splitlines():
-        words = LABEL.sub("", line).split()
-        assert columns(line) <= width or len(words) <= 2, line
+        assert columns(line) <= width or len(LABEL.sub("", line).split()) <= 2, line
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", written)
 
 

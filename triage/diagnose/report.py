@@ -20,7 +20,6 @@ from triage.diagnose.headline import choose_headline
 from triage.diagnose.phrases import capitalise, join_names, shorten
 from triage.diagnose.placement_reasons import describe_rank_bases
 from triage.diagnose.reason import ReasoningResult
-from triage.diagnose.recorded_calls import describe_recorded_calls
 from triage.diagnose.unknown_advice import advise_unknown
 from triage.evidence.exception_chains import is_wrapper
 from triage.evidence.inference import DIFFERS, HUNG
@@ -189,6 +188,8 @@ def _reasons(candidate: Candidate, result: ReasoningResult) -> Iterator[str]:
     inferences = sorted({fact.text for fact in candidate.facts if fact.kind == "inference"})
     yield from inferences
     if candidate.is_inferred:
+        from triage.diagnose.recorded_calls import describe_recorded_calls  # few jobs need it
+
         yield from describe_recorded_calls(result.facts, inferences)
     yield from _name_devices(candidate, result)
     yield from _places(candidate)
@@ -268,6 +269,8 @@ def _advice(result: ReasoningResult, versions: Mapping[str, str]) -> tuple[str, 
 
 def _hung(facts: Sequence[Evidence], result: ReasoningResult, versions: Mapping[str, str]) -> Finding:
     """Return a finding that says where each rank of a hung job stands, as its stacks show and nothing explains."""
+    from triage.diagnose.recorded_calls import describe_recorded_calls  # few jobs need it
+
     ranks = tuple(sorted({int(rank) for fact in facts for rank in fact.fields["ranks"].split(",") if rank}))
     stacks = [fact for fact in result.facts if isinstance(fact.detail, StackDetail)]
     own = [fact for fact in stacks if fact.origin.rank in ranks] or stacks
