@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -150,6 +151,15 @@ def test_calls_of_a_group_without_a_name_are_of_all_ranks_where_each_has_its_own
     assert len(read_progress([timed_out(rank, group="") for rank in range(4)]).by_group) == 1
     facts = [timed_out(rank, group="", local=rank % 2) for rank in range(4)]
     assert len(read_progress(facts).by_group) == 4
+
+
+@pytest.mark.parametrize(
+    ("second", "is_one"), [({"numel": 1}, False), ({"op": "BROADCAST"}, False), ({"seq": 8}, True)]
+)
+def test_two_calls_of_one_number_are_of_two_groups(second: dict[str, Any], *, is_one: bool) -> None:
+    """Then nothing shows which calls of other ranks belong to which; later calls are of the same group."""
+    facts = [timed_out(0, group=""), timed_out(0, group="", offset=100, **second), timed_out(1, group="")]
+    assert (len(read_progress(facts).by_group) == 1) is is_one
 
 
 def test_a_call_without_a_name_is_of_the_named_group_of_all_ranks() -> None:

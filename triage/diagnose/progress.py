@@ -224,7 +224,18 @@ def _read_rank(rank: int, facts: Sequence[Evidence]) -> list[GroupProgress]:
             merged[state.group] = replace(
                 known, local_rank=local, call=call, enqueued=state.enqueued, completed=state.completed
             )
-    return [_add_pending_call(one) for one in merged.values()]
+    return [_add_pending_call(one) for one in (*merged.values(), *_find_second_group(merged.get(Group()), named))]
+
+
+def _find_second_group(first: GroupProgress | None, named: Iterable[GroupProgress]) -> list[GroupProgress]:
+    """Return the call without a group that has the number of the first one, and another operation or size: one group
+    has one call of a number, so the lines are of several groups.
+    """
+    if first is None or first.call is None or first.call.seq is None:
+        return []
+    seq, shape = first.call.seq, (first.call.op, first.call.sizes)
+    others = (one for one in named if not one.group.key and one.call is not None and one.call.seq == seq)
+    return [one for one in others if one.call and (one.call.op, one.call.sizes) != shape][:1]
 
 
 def _read_calls(rank: int, facts: Iterable[Evidence]) -> list[GroupProgress]:
@@ -307,12 +318,14 @@ def _add_pending_call(entry: GroupProgress) -> GroupProgress:
 
 
 def _join_unnamed(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
-    """Return the entries; calls of groups without a name are of all ranks where each writer has its own rank in them.
+    """Return the entries; calls of groups without a name are of all ranks where each writer has its own rank in them,
+    and only one such group.
 
     Else they are of smaller groups, and nothing shows of which: then each is a group of its own.
     """
     unnamed = [entry for entry in entries if not entry.group.key]
-    of_all = all(entry.local_rank in (None, entry.rank) for entry in unnamed)
+    is_one = len({entry.rank for entry in unnamed}) == len(unnamed)
+    of_all = is_one and all(entry.local_rank in (None, entry.rank) for entry in unnamed)
     if of_all:
         default = next((one.group for one in entries if one.group.is_default), Group(is_default=True))
         return [replace(one, group=default) if not one.group.key else one for one in entries]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import Literal
 
@@ -88,6 +88,11 @@ class StoredIncident:
     redacted: Mapping[str, int] = field(default_factory=dict)
 
 
+def list_places(keys: Iterable[Fingerprint]) -> tuple[str, ...]:
+    """Return `file:function` of the frames that raised a failure, or the programs that printed it, each once."""
+    return tuple(dict.fromkeys(place for key in keys for place in key.places))
+
+
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Similar unknown failures.
@@ -114,7 +119,7 @@ class Cluster:
     @property
     def places(self) -> tuple[str, ...]:
         """`file:function` of the frames that raised it, or the programs that printed it, over all fingerprints."""
-        return tuple(dict.fromkeys(place for key in self.keys for place in key.places))
+        return list_places(self.keys)
 
 
 @dataclass(frozen=True, slots=True)

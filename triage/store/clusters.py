@@ -23,6 +23,7 @@ from triage.clusters.model import Assignment, NearestCluster
 from triage.clusters.rule_engine import RuleEngine
 from triage.clusters.suggestions import Similarity, suggest_merges, tfidf
 from triage.model import Cluster, Diagnosis, Evidence, Finding, Fingerprint
+from triage.model.store import list_places
 from triage.store import cluster_links, codec, rekeying
 from triage.store.cluster_engine import ClusterEngine
 from triage.store.failure_times import finding_time
@@ -268,10 +269,7 @@ class Clusters:
 
     def list_places(self, clusters: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the functions where the failures of each cluster begin, those of the first fingerprint first."""
-        return {
-            cluster: tuple(dict.fromkeys(place for key in keys for place in key.places))
-            for cluster, keys in self._fingerprints(clusters).items()
-        }
+        return {cluster: list_places(keys) for cluster, keys in self._fingerprints(clusters).items()}
 
     def _fingerprints(self, clusters: Sequence[str]) -> dict[str, list[Fingerprint]]:
         """Return the fingerprints of each cluster, in the order in which they came."""
