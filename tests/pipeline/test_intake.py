@@ -33,12 +33,38 @@ def scan_result(text: bytes, hits: tuple[Hit, ...] = ()) -> ScanResult:
         (b"[1,2]<stderr>: x", b"[1,3]<stderr>: x"),
         (b"process 12 died", b"process 13 died"),
         (b"NVRM: Xid (PCI:0000:3b:00): 79", b"NVRM: Xid (PCI:0000:86:00): 79"),
+        (b'{"ts": 1, "rank": 3, "msg": "x', b'{"ts": 1, "rank": 4, "msg": "x'),
+        (b'{"global_rank":"3","msg":"x', b'{"global_rank":"4","msg":"x'),
+        (b'{"log":"x","kubernetes":{"pod_name":"llm-0"', b'{"log":"x","kubernetes":{"pod_name":"llm-1"'),
+        (b"INFO trainer rank=3 x", b"INFO trainer rank=4 x"),
+        (b"[pod/llm-worker-3/torch] x", b"[pod/llm-worker-4/torch] x"),
+        (b"worker-3  | x", b"worker-4  | x"),
+        (b"node3: x", b"node4: x"),
+        (b"Nov 21 03:07:45 node3 kernel: x", b"Nov 21 03:07:45 node4 kernel: x"),
+        (b"2026-11-21T03:07:45.123Z [rank3]: x", b"2026-11-21T03:07:45.123Z [rank4]: x"),
     ],
 )
 def test_writers_have_different_keys(one: bytes, other: bytes) -> None:
     """Lines of two writers have two keys; all lines of one writer have one key."""
     assert writer_key(one) != writer_key(other)
     assert writer_key(one) == writer_key(one + b" more 0x12")
+
+
+@pytest.mark.parametrize("line", [b"RuntimeError: x 3", b"CUDA error: x", b"Traceback (most recent call last):"])
+def test_a_line_may_have_no_writer(line: bytes) -> None:
+    """More lines count where it is not known who writes, so that a word must not be taken for a name."""
+    assert writer_key(line) == b""
+
+
+@pytest.mark.parametrize("text", [b"node3 kernel: x", b"[rank3]: x", b"  3: x"])
+def test_the_time_of_a_line_is_not_its_writer(text: bytes) -> None:
+    """Lines of one writer at two times are of one kind."""
+    for one, other in (
+        (b"2026-11-21T03:07:45.123Z ", b"2026-11-21T03:07:46.124Z "),
+        (b"[2026-11-21 03:07:45,123] ", b"[2026-11-22 03:07:45,124] "),
+        (b"Nov 21 03:07:45 ", b"Nov 22 03:07:46 "),
+    ):
+        assert writer_key(one + text) == writer_key(other + text) == writer_key(text)
 
 
 @pytest.mark.parametrize("prefix", [b"[rank5]:", b"5: [rank5]:", b"5: "])

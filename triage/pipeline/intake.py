@@ -23,9 +23,16 @@ from triage.sources.interface import source_in_place
 from triage.sources.opened_file import find_changed_objects, open_file, read_edges, warm
 
 _LEADING_PREFIX = lazy_re(rb"\[[A-Za-z_.-]*:?\d+\]:(?: ?\[rank\d+\]:)?")
+_STAMP = lazy_re(
+    rb"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ][\d:.,]{5,20}(?:Z|[+-]\d\d:?\d\d)?|[A-Z][a-z]{2} [ \d]\d [\d:]{8})\]? *"
+)
+# The host, pod or task that a collector or launcher puts in front. Without a digit it may be a word: `RuntimeError: `.
+_LEADING_NAME = lazy_re(
+    rb" *\d+: |\[pod/[^\]\s]{1,120}\]|(?=[A-Za-z._-]*\d)[\w.-]{1,60}(?:: | +\| | [\w./-]{1,40}(?:\[\d{1,10}\])?: )"
+)
 _WRITER_MARKS = lazy_re(
-    rb"\[[A-Za-z_.-]*:?\d+\]:|\[rank\d+\]|^ *\d+: |\[\d+,\d+\]|[Rr]ank:? ?\d+|\(?pid[:= ]+\d+"
-    rb"|:\d+:\d+ \[\d+\]|process \d+|PCI:[\da-f:.]+"
+    rb"\[(?:[A-Za-z_.-]*:?\d+\]:|rank\d+\]|\d+,\d+\])|(?:[Rr]ank|pid|process|task|worker)(?:_id)?\"?[:= ]{0,2}\"?\d+"
+    rb"|\"(?:host|node|pod)(?:_?name)?\": ?\"[^\"]{1,80}|:\d+:\d+ \[\d+\]|PCI:[\da-f:.]+"
 )
 _PROCESS_GROUP = lazy_re(rb"\[PG [^\]\n]{1,200}\]")
 # torch.distributed.checkpoint lets every rank quote the traceback of each rank that failed.
@@ -56,10 +63,14 @@ def writer_key(line: bytes) -> bytes:
         return quoted[1]
     group = _PROCESS_GROUP.search(line) if b"[PG " in line else None
     own_group = group.group() if group else b""
+    stamp = _STAMP.match(line)
+    line = line[stamp.end() :] if stamp else line
     prefix = _LEADING_PREFIX.match(line)
     if prefix:
         return own_group + prefix.group()
-    return own_group + b"\0".join(_WRITER_MARKS.findall(line.replace(own_group, b"") if group else line)[:3])
+    name = _LEADING_NAME.match(line)
+    marks = _WRITER_MARKS.findall(line.replace(own_group, b"") if group else line, name.end() if name else 0)
+    return own_group + b"\0".join([name.group().strip(), *marks[:3]] if name else marks[:3])
 
 
 @dataclass(frozen=True, slots=True)
