@@ -151,6 +151,7 @@ def test_calls_of_a_group_without_a_name_are_of_all_ranks_where_each_has_its_own
     assert len(read_progress([timed_out(rank, group="") for rank in range(4)]).by_group) == 1
     facts = [timed_out(rank, group="", local=rank % 2) for rank in range(4)]
     assert len(read_progress(facts).by_group) == 4
+    assert {group.label for group in read_progress(facts).by_group} == {"a group that the lines do not name"}
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ _REPLAYED = lazy_re(
 _REPEATING = ("inference", "ending")  # kinds of facts that repeat lines of others
 _HINTS = ("ast enqueued", "CCL(", "Timeout at collective", "the lagging rank", "finished collective #", "waits in ")
 _NO_DESCRIPTION = "undefined"
+_UNNAMED = "that the lines do not name"
 _DEFAULT_DESCRIPTION, _DEFAULT_NUMBER = "default_pg", "0"
 _LARGEST = 1 << 40
 _LONGEST_TEXT = 4000
@@ -76,6 +77,8 @@ class Group:
         """How a sentence calls it."""
         if self.is_default and self.name == _DEFAULT_NUMBER:
             return "the default group"
+        if self.name == _UNNAMED:
+            return f"a group {_UNNAMED}"
         return f"group {self.name or self.key}" if self.key else "the process group"
 
 
@@ -373,8 +376,7 @@ def _part_unequal_groups(entries: Sequence[GroupProgress]) -> list[GroupProgress
 
 
 def _make_own_group(entry: GroupProgress) -> GroupProgress:
-    name = entry.group.name or "that the lines do not name"
-    return replace(entry, group=Group(f"{entry.group.key} of rank {entry.rank}", name))
+    return replace(entry, group=Group(f"{entry.group.key} of rank {entry.rank}", entry.group.name or _UNNAMED))
 
 
 def _drop_mixed_counts(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
