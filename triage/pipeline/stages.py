@@ -67,6 +67,7 @@ def analyse(
             extracted,
             artifacts.reconcile(dumps.evidence, stacks.evidence),
             rules,
+            options.sharer,
         )
         applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
         result = traced("diagnose", diagnose_with_settings)(compared, extracted, applying)
