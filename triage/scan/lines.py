@@ -245,6 +245,7 @@ def merge_groups(spans: Iterable[HitGroups]) -> HitGroups:
 
 def merge_spans(spans: Iterable[HitGroups]) -> tuple[tuple[Hit, ...], int]:
     """Merge the groups of all spans of one source, in file order; return (hits, ascending; number of hit lines)."""
-    whole = merge_groups(spans)
+    parts = list(spans)
+    whole = parts[0] if len(parts) == 1 else merge_groups(parts)
     hits = sorted((hit for group in whole.values() for hit in group.hits()), key=lambda hit: hit.start)
     return tuple(hits), sum(group.count for group in whole.values())
