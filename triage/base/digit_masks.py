@@ -83,13 +83,12 @@ mask_text: Callable[[str], str] = _REMEMBERED.__getitem__
 @contextmanager
 def remember_masks(texts: int) -> Iterator[None]:
     """Remember the masks of at least so many texts meanwhile: several rules in turn ask for those of all facts."""
-    before = _REMEMBERED.most
-    _REMEMBERED.most = max(before, texts)
+    _REMEMBERED.most = max(_MOST_TEXTS, texts)
     try:
         yield
     finally:
-        _REMEMBERED.most = before
-        if len(_REMEMBERED) > before:
+        _REMEMBERED.most = _MOST_TEXTS
+        if len(_REMEMBERED) > _MOST_TEXTS:
             _REMEMBERED.clear()
 
 
