@@ -175,3 +175,48 @@ def test_the_end_of_a_rendezvous_shows_clock_skew(tmp_path: Path) -> None:
     [message] = warnings_with_code(diagnosis, "clock-skew")
     assert "node1 is 500 s ahead of node0" in message
     assert (diagnosis.job.ranks, diagnosis.job.hosts) == ((0, 1), {"node0": (0,), "node1": (1,)})
+
+
+def timed_out_console(silent: int, writes_steps: bool, shown: range) -> list[str]:
+    """Return the console of ranks that timed out in one collective, all but one."""
+    ranks = [rank for rank in shown if rank != silent]
+    stamp = "1121 03:17:45.000000 410 ProcessGroupNCCL.cpp:616]"
+    call = "WorkNCCL(SeqNum=40, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=600000)"
+    steps = [f"[rank{rank}]: step {step}" for step in range(5) for rank in shown if rank != silent or writes_steps]
+    timeouts = [
+        f"[rank{rank}]:[E{stamp} [Rank {rank}] Watchdog caught collective operation timeout: {call} ran for 600010 "
+        "milliseconds before timing out."
+        for rank in ranks
+    ]
+    return [*steps, *timeouts]
+
+
+@pytest.mark.parametrize(
+    ("shown", "writes_steps", "is_named"),
+    [
+        (range(40), False, True),
+        (range(700), True, True),
+        (range(700), False, True),
+        (range(4), False, False),
+        (range(0, 320, 8), False, False),
+    ],
+)
+def test_a_rank_that_is_missing_between_others_is_silent(
+    tmp_path: Path, shown: range, *, writes_steps: bool, is_named: bool
+) -> None:
+    """In one console of all ranks it is the one that the others wait for, whether or not any line of it was read; where
+    a launcher shows one rank of a node, nobody is missing.
+    """
+    silent = shown[len(shown) // 3]
+    diagnosis = ingest(tmp_path, console=timed_out_console(silent, writes_steps, shown))
+    root = diagnosis.root_cause
+    assert (root is not None and root.ranks == (silent,)) == is_named
+
+
+def test_a_rank_without_a_line_is_no_failure_where_nobody_waits(tmp_path: Path) -> None:
+    """A healthy console may show only some ranks."""
+    shown = [rank for rank in range(40) if rank != 7]
+    lines = [f"[rank{rank}]: step {step}" for step in range(9) for rank in shown]
+    assert (
+        ingest(tmp_path, console=[*lines, *(f"[rank{rank}]: training finished" for rank in shown)]).verdict == "clean"
+    )

@@ -151,6 +151,14 @@ def test_world_size_is_stated_or_derived() -> None:
     assert job.world_size() == 16
 
 
+@pytest.mark.parametrize(("silent", "size"), [({1}, 4), ({2}, None), (set(), None)])
+def test_a_rank_that_is_silent_between_others_is_of_the_world(silent: set[int], size: int | None) -> None:
+    """Ranks have no gaps: it is missing only if it cannot have written elsewhere."""
+    job = job_of(*(("x", Origin(rank=rank)) for rank in (0, 2, 3)))
+    job.silent_ranks |= silent
+    assert (job.world_size(), job.missing_ranks()) == (size, (1,) if size else ())
+
+
 @given(LINES, SOURCES, ORIGINS)
 def test_completing_adds_and_never_changes(lines: list[tuple[str, Origin]], source: str, origin: Origin) -> None:
     """What a line states stays, and completing twice changes nothing."""

@@ -31,9 +31,9 @@ def test_after_how_many_equal_hit_lines_a_span_is_sampled(lines: int, sampled: i
     assert (scanned.sampled, scanned.matched) == (sampled, min(lines, 1026))
 
 
-@pytest.mark.parametrize(("writers", "sampled"), [(4096, 0), (4097, 14)])
+@pytest.mark.parametrize(("writers", "sampled"), [(32_768, 0), (32_769, 14)])
 def test_after_how_many_writers_a_span_is_sampled(writers: int, sampled: int) -> None:
-    """The first lines of 4,096 writers are examined, so that none of them seems to be silent."""
+    """The first lines of 32,768 writers are examined, so that none of them seems to be silent."""
     scanned = scan_bytes(b"".join(b"[w%05d] boom\n" % number for number in range(writers)))
     assert (scanned.sampled, len(scanned.hits)) == (sampled, writers)
 

@@ -52,6 +52,21 @@ def test_a_growing_file_gives_the_same_with_and_without_what_is_known(texts: lis
                 known = FileSpans(through_json(spans[0].complete), KnownSpans())
 
 
+@given(st.lists(TEXTS, min_size=2, max_size=4), st.integers(0, 8), st.integers(1, 3))
+def test_a_growing_storm_gives_the_same_with_and_without_what_is_known(
+    texts: list[bytes], limit: int, more: int
+) -> None:
+    """So it does where spans are merged as they come, and where kinds of hits are left out."""
+    with small_limits(FILE_KINDS=limit, MORE_KINDS=more), temporary_file(b"") as path:
+        known = None
+        for text in texts:
+            with open(path, "ab") as file:
+                file.write(text)
+            result, spans, _ = scan_file(path, known)
+            assert result == scan_file(path)[0]
+            known = FileSpans(through_json(spans[0].complete), KnownSpans()) if spans else None
+
+
 @given(TEXTS)
 def test_a_file_of_which_all_is_known_is_not_read(text: bytes) -> None:
     """Its result comes from what is known, and there is nothing new to remember."""

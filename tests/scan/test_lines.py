@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import pytest
 from hypothesis import given, strategies as st
 
 from triage.scan.interface import KEEP_PER_END, Hit, PossibleMatch
-from triage.scan.lines import MAX_MISSES, Collector, HitGroup, _find_overlong, _line_bounds, _line_end, merge_spans
+from triage.scan.known_spans import KnownSpans, merge_parts
+from triage.scan.lines import MAX_MISSES, Collector, HitGroup, _find_overlong, _line_bounds, _line_end, list_hits
 from triage.scan.literal_matcher import Re2Matcher
 
 from .factories import (
@@ -94,6 +96,35 @@ def test_a_storm_is_scanned_in_full_and_then_sampled(data: bytes) -> None:
     assert {hit.start for hit in scanned.hits} >= {hit.start for hit in counted[: SMALL["KEEP_PER_END_ALIKE"]]}
 
 
+def text_of_writers(count: int) -> bytes:
+    """Return a failure line of each of so many writers, eight lines a span."""
+    return b"".join((b"[r%d] boom" % number).ljust(31) + b"\n" for number in range(1000, 1000 + count))
+
+
+@pytest.mark.parametrize(("limit", "hits"), [(9, 8), (8, 8), (7, 8), (6, 7)])
+def test_so_many_writers_of_a_span_count(limit: int, hits: int) -> None:
+    """The first line of every writer counts until there are SPAN_KINDS; of the rest, the first one of a slice does."""
+    with small_limits(SPAN_KINDS=limit, SLICE=1 << 20):
+        result = scan_bytes(text_of_writers(8))
+    assert len(result.hits) == hits
+    assert (result.sampled > 0) == (limit < 8)
+
+
+@pytest.mark.parametrize(
+    ("limit", "spans", "left_out"), [(24, 3, [0, 0, 0]), (16, 3, [0, 0, 5]), (16, 2, [0, 0]), (8, 4, [0, 5, 5, 5])]
+)
+def test_a_file_with_many_writers_takes_few_more_of_each_span(limit: int, spans: int, left_out: list[int]) -> None:
+    """With FILE_KINDS kinds, each further span adds MORE_KINDS; what is left out counts as sampled."""
+    text = text_of_writers(8 * spans)
+    with small_limits(SPAN_KINDS=8, FILE_KINDS=limit, MORE_KINDS=3, SLICE=256):
+        result, from_stream = scan_bytes(text), scan_one(stream_container(text))
+    by_span = Counter(hit.start // SMALL["SPAN"] for hit in result.hits)
+    assert [8 - by_span[number] for number in range(spans)] == left_out
+    assert (result.sampled > 0) == (from_stream.sampled > 0) == any(left_out)
+    # Where a stream is sampled, the first line of a slice counts.
+    assert len(from_stream.hits) == len(result.hits) + sum(map(bool, left_out))
+
+
 @given(TEXTS)
 def test_no_literal_of_a_long_line_is_lost(data: bytes) -> None:
     """Every literal lies in a hit that names it, also across pieces; every hit contains its literals."""
@@ -158,9 +189,10 @@ def test_merged_spans_equal_one_span(kinds: list[tuple[bool, int]], cuts: list[i
 
     edges = [0, *sorted(min(cut, len(hits)) for cut in cuts), len(hits)]
     parts = [collected(hits[start:stop]) for start, stop in itertools.pairwise(edges)]
-    assert merge_spans(parts) == merge_spans([collected(hits)])
-    assert merge_spans(parts)[1] == len(hits)
-    assert len(merge_spans(parts)[0]) <= 2 * KEEP_PER_END * len({kind for kind, _ in hits})
+    merged = list_hits(merge_parts(KnownSpans(groups=part) for part in parts).groups)
+    assert merged == list_hits(collected(hits))
+    assert merged[1] == len(hits)
+    assert len(merged[0]) <= 2 * KEEP_PER_END * len({kind for kind, _ in hits})
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,8 @@ class ExtractedSource:
     out. `is_wrapped`: its lines stand in log wrappers that other files have not. `pairings` are what its lines join,
     `host_pairs` the names of one host. `stating_lines` are the first lines that may state a version, an address or the
     size of the job. `is_snapshot`: it shows a process from outside, and no process wrote it.
-    `may_state_settings`: its start may; `has_logged_calls`: NCCL logs calls near its start or end.
+    `may_state_settings`: its start may; `has_logged_calls`: NCCL logs calls near its start or end. `silent_ranks` wrote
+    nothing, although lower and higher ones write in it.
     """
 
     head: tuple[Activity, ...]
@@ -67,6 +68,7 @@ class ExtractedSource:
     is_snapshot: bool = False
     may_state_settings: bool = False
     has_logged_calls: bool = False
+    silent_ranks: tuple[int, ...] = ()
 
 
 @dataclass

@@ -91,7 +91,7 @@ def _learn_artifacts(job: JobMap, artifacts: Sequence[Evidence]) -> None:
 def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracted: ExtractedSource) -> None:
     """Add one source to the job: its first and last lines map its ranks, and the last show how far each rank came."""
     result.job.learn(source.name, Origin())
-    for activity in (*extracted.head, *extracted.tail):
+    for activity in (*extracted.head, *extracted.earlier, *extracted.tail):
         result.job.learn(source.name, activity.origin)
     for pairing in extracted.pairings:
         pairing_lines.learn_pairing(result.job, source.name, pairing)
@@ -108,6 +108,7 @@ def _add_source(result: ExtractedJob, source: Source, scan: ScanResult, extracte
         learn_job.learn_from_fact(result, fact)
     result.facts.extend(fact for fact in extracted.facts if not learn_job.is_identity_line(fact))
     result.job.has_gaps |= scan.sampled > 0
+    result.job.silent_ranks.update(extracted.silent_ranks)
     for names, has in (
         (result.wrapped_sources, extracted.is_wrapped),
         (result.sources_with_settings, extracted.may_state_settings),

@@ -19,7 +19,7 @@ from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
 from triage.ranks.layouts import Layout, detect_layout
 from triage.ranks.separate_groups import Membership
-from triage.records import deinterleave, headerless, host_pairs, line_cuts, memberships, pairing_lines
+from triage.records import deinterleave, headerless, host_pairs, line_cuts, memberships, pairing_lines, unread_ranks
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import Named, build_blocks
 from triage.records.earlier_ends import find_earlier_ends, find_last_end
@@ -70,6 +70,8 @@ def extract_source(
     facts += _mark_alone(ras.without_report_lines(endings.facts, facts), facts)
     facts = described_pods.place_on_nodes(facts, text, read)
     facts = harmless_signs.mark_harmless(provoked.mark_provoked(facts, text, scan.tail), text)
+    silent, unread = _find_unread_ranks(scan, read, context, facts, (*head, *tail, *earlier))
+    earlier = sorted([*earlier, *unread], key=lambda activity: activity.offset)
     ends = text, _read_start(source, scan, read, context), scan.tail, scan.size - len(scan.tail)
     return ExtractedSource(
         tuple(head), tuple(tail), tuple(earlier), tuple(facts), lost, layout.is_wrapped,
@@ -78,7 +80,25 @@ def extract_source(
         is_process_snapshot(source.name, scan.head or scan.tail),
         may_state_settings(_read_searched(source, scan, read, searched)),
         _LOGGED_CALL in scan.tail or _LOGGED_CALL in scan.head,
+        silent,
     )  # fmt: skip
+
+
+def _find_unread_ranks(
+    scan: ScanResult, read: Read, context: SourceContext, facts: Sequence[Evidence], activity: Sequence[Activity]
+) -> tuple[tuple[int, ...], list[Activity]]:
+    """Return the ranks between others that wrote nothing, and the last activity of those that did."""
+    if context.has_one_writer:
+        return (), []
+    origins = itertools.chain((fact.origin for fact in facts), (each.origin for each in activity))
+    ranks = {origin.rank for origin in origins if origin.rank is not None}
+    unread = unread_ranks.list_unread_ranks(ranks)
+    if not unread:
+        return (), []
+    last = unread_ranks.find_last_activity(read, scan.size, unread, activity, context.year, context.layout)
+    if last is None:
+        return (), []
+    return tuple(sorted(set(unread) - {each.origin.rank for each in last})), last
 
 
 def read_from_tail(read: Read, scan: ScanResult) -> Read:

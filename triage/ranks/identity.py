@@ -43,7 +43,8 @@ class JobMap:
     what HCCL says of processes. `hosts` gives the hosts of a rank, `addresses` those of an IP address. `sources` has
     what the file names state, `sizes` the stated world sizes, `clocks` the differences between the hosts' clocks.
     `root` is the start that all names share, `nodes` says which node a place is, `orders` which hosts launchers were
-    given, `memberships` which rank of how many processes say that they are; `has_gaps`: not all failures were read.
+    given, `memberships` which rank of how many processes say that they are; `has_gaps`: not all failures were read;
+    `silent_ranks` write nothing in a file that lower and higher ones share.
     """
 
     root: str = ""
@@ -64,6 +65,7 @@ class JobMap:
     orders: set[HostOrder] = field(default_factory=set)
     memberships: list[Stated] = field(default_factory=list)
     has_gaps: bool = False
+    silent_ranks: set[int] = field(default_factory=set)
     names: NameEvidence = field(default_factory=NameEvidence)
     host_names: HostNames = field(default_factory=HostNames)
     # Source, rank that a text names, and what another map says, with its name.
@@ -410,11 +412,9 @@ class JobMap:
         return next(iter(users)) if len(users) == 1 else None
 
     def world_size(self) -> int | None:
-        """Return the largest stated world size, or more if a higher rank is known; without one, the number of ranks if
-        none is missing between them. None: a rank that is missing may be one that nobody gave.
-        """
+        """Return the stated size, at least the highest rank + 1; None if it is unknown which ranks are missing."""
         sizes = set(self.sizes)
-        if self.ranks and (sizes or len(self.ranks) == max(self.ranks) + 1):
+        if self.ranks and (sizes or len(self.ranks | self.silent_ranks) == max(self.ranks) + 1):
             sizes.add(max(self.ranks) + 1)
         return max(sizes, default=None)
 

@@ -133,8 +133,11 @@ def _announces(line: Line) -> bool:
 def same_writer(text: Text, first: Line, writer: str | None = None, gap: int = 4000) -> Iterator[Line]:
     """Yield the lines after `first` by its writer (if it has no prefix: without one), until `gap` lines of others."""
     writer = first.parsed.writer if writer is None else writer
-    others = 0
-    for line in text.lines_from(first.end, REACH, first.start_of(writer), gap):
+    start, others = first.start_of(writer), 0
+    if not start:
+        yield from (line for line in text.lines_of(writer, first.end, REACH, gap) if line.offset > first.offset)
+        return
+    for line in text.lines_from(first.end, REACH, start, gap):
         if line.offset > first.offset and line.parsed.writer == writer:
             others = 0
             yield line

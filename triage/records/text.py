@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import functools
 import itertools
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from triage.base.digit_masks import ask_masked, mask_digits
@@ -22,9 +22,9 @@ from triage.records.line_cuts import (
     PROGRESS_BAR_END,
     CutLines,
     find_second_writers,
-    may_have_second_writer,
     unescape_syslog,
 )
+from triage.records.page import LinePlace, Page
 
 Read = Callable[[int, int], bytes]
 
@@ -131,48 +131,6 @@ class Line:
         return self._parsed
 
 
-class _Page:
-    """The physical lines that start in one page; each is split into parsed lines on first use."""
-
-    __slots__ = ("_may_start_anywhere", "_text", "lines", "masks", "offsets", "parts")
-
-    def __init__(self, offset: int, data: bytes, is_wrapped: bool) -> None:
-        self._text = b"\n" + data
-        self.parts = data.removesuffix(b"\n").split(b"\n") if data else []
-        self.masks = mask_digits(data).split(b"\n")  # an empty one more behind the last newline
-        self.offsets = list(itertools.accumulate((len(part) + 1 for part in self.parts), initial=offset))[:-1]
-        self.lines: list[list[Line] | None] = [None] * len(self.parts)
-        self._may_start_anywhere = True if is_wrapped else None
-
-    def may_start(self, index: int, start: bytes) -> bool:
-        """Can a line that begins with `start` be in this physical line?"""
-        part = self.parts[index]
-        return part.startswith(start) or b"\r" in part or self._may_have_second_writer()
-
-    def _may_have_second_writer(self) -> bool:
-        if self._may_start_anywhere is None:
-            self._may_start_anywhere = any(map(may_have_second_writer.of_mask, set(self.masks)))
-        return self._may_start_anywhere
-
-    def starting(self, first: int, start: bytes) -> Iterator[int]:
-        """Yield the indices from `first` on of the physical lines in which a line that begins with `start` can be."""
-        if not start or first >= len(self.parts):
-            yield from range(first, len(self.parts))
-            return
-        if b"\r" in self._text or self._may_have_second_writer():
-            yield from (index for index in range(first, len(self.parts)) if self.may_start(index, start))
-            return
-        wanted, base = b"\n" + start, self.offsets[0]
-        place = self._text.find(wanted, self.offsets[first] - base)
-        while place >= 0:
-            yield bisect.bisect_left(self.offsets, base + place)
-            place = self._text.find(wanted, place + 1)
-
-
-LinePlace = tuple[int, bytes, _Page, int]
-"""The offset and the mask of a line, its page and its number there."""
-
-
 class Text:
     """The lines of one source by offset. `year` is for timestamps without one."""
 
@@ -184,7 +142,7 @@ class Text:
         self._has_whole_lines = layout.has_whole_lines
         self._read = read
         self._cut_lines = CutLines(read, size, layout.table) if layout.cuts_lines else None
-        self._pages: OrderedDict[int, _Page] = OrderedDict()
+        self._pages: OrderedDict[int, Page] = OrderedDict()
         self._lines: dict[tuple[int, int], list[Line]] = {}
 
     def lines_from(self, offset: int, reach: int, start: bytes = b"", gap: int = 1 << 30) -> Iterator[Line]:
@@ -195,11 +153,7 @@ class Text:
             page = self._page(number)
             is_first = number == offset // PAGE
             next_index = bisect.bisect_left(page.offsets, offset) if is_first else 0
-            # A physical line that begins before `offset` may have lines behind it; a joined one may begin far before.
-            first = max(0, next_index - 1)
-            if is_first and not self._has_whole_lines:
-                first = bisect.bisect_left(page.offsets, offset - LONGEST)
-            for index in page.starting(first, start):
+            for index in page.starting(self._first_index(page, offset) if is_first else 0, start):
                 others += max(0, index - next_index)
                 if others > gap:
                     return
@@ -212,6 +166,49 @@ class Text:
             others += max(0, len(page.parts) - next_index)
             if others > gap:
                 return
+
+    def lines_of(self, writer: str, offset: int, reach: int, gap: int) -> Iterator[Line]:
+        """Yield the lines in [offset, offset + reach) by one writer, until `gap` lines of others in a row."""
+        stop = min(self.size, offset + reach)
+        others = 0
+        for number in range(offset // PAGE, (stop - 1) // PAGE + 1):
+            page = self._page(number)
+            first = self._first_index(page, offset) if number == offset // PAGE else 0
+            if first == 0 and page.writers is not None and writer not in page.writers:
+                others += page.writers.total()
+            else:
+                for line in self._count_writers(page, first):
+                    if line.offset >= stop:
+                        return
+                    if line.parsed.writer == writer:
+                        others = 0
+                        if line.offset >= offset:
+                            yield line
+                    elif line.offset >= offset:
+                        others += 1
+                    if others > gap:
+                        return
+            if others > gap:
+                return
+
+    def _count_writers(self, page: Page, first: int) -> Iterator[Line]:
+        """Yield the lines of a page from a physical one on. After all of them it is known who wrote in it."""
+        writers: Counter[str] = Counter()
+        for index in range(first, len(page.parts)):
+            for line in self._lines_at(page, index):
+                writers[line.parsed.writer] += 1
+                yield line
+        if first == 0:
+            page.writers = writers
+
+    def _first_index(self, page: Page, offset: int) -> int:
+        """Return the first physical line of a page that may have lines from `offset` on.
+
+        One that begins before it may have lines behind it; a joined one may begin far before.
+        """
+        if self._has_whole_lines:
+            return max(0, bisect.bisect_left(page.offsets, offset) - 1)
+        return bisect.bisect_left(page.offsets, offset - LONGEST)
 
     def places_from(self, offset: int, reach: int) -> list[LinePlace] | None:
         """Return where the lines in [offset, offset + reach) stand, without parsing them; None if some may be several.
@@ -284,7 +281,7 @@ class Text:
             lines[-1].joined_end = end
         return lines
 
-    def _lines_at(self, page: _Page, index: int) -> list[Line]:
+    def _lines_at(self, page: Page, index: int) -> list[Line]:
         """Return the lines of a physical line of a page."""
         lines = page.lines[index]
         if lines is None:
@@ -322,7 +319,7 @@ class Text:
             return log_wrappers.join_pieces(self.layout.wrapper, data, offset, self.size, self._read)
         return None
 
-    def _page(self, number: int) -> _Page:
+    def _page(self, number: int) -> Page:
         page = self._pages.get(number)
         if page is None:
             page = self._pages[number] = self._load(number)
@@ -332,7 +329,7 @@ class Text:
             self._pages.move_to_end(number)
         return page
 
-    def _load(self, number: int) -> _Page:
+    def _load(self, number: int) -> Page:
         """Read the lines that start in the page; the last one is read up to LONGEST bytes beyond its end."""
         start = number * PAGE
         before = 1 if start else 0
@@ -340,11 +337,11 @@ class Text:
         position = data.find(b"\n") + 1 if before else 0
         is_wrapped = bool(self.layout.wrapper or self.layout.is_joined)
         if (before and not position) or position >= len(data):
-            return _Page(start, b"", is_wrapped)
+            return Page(start, b"", is_wrapped)
         if not data.endswith(b"\n"):
             more = self._read(start - before + len(data), LONGEST)
             data += more[: more.find(b"\n") + 1 or len(more)]
-        return _Page(start - before + position, data[position:], is_wrapped)
+        return Page(start - before + position, data[position:], is_wrapped)
 
 
 def _split_messages(messages: Sequence[Message], data: bytes, offset: int, year: int, table: Table) -> list[Line]:

@@ -18,9 +18,12 @@ SPAN = 1 << 23
 # Of a span, hit lines are examined until this many had the same literals and the same writer as an earlier one; the
 # rest is sampled.
 SPAN_LINES = 1024
-# The first lines of writers do not count there, so that many ranks that fail at once all count. They have a limit of
-# their own, which bounds the memory.
-SPAN_KINDS = 4096
+# The first lines of writers do not count there, so that many ranks that fail at once all count. They have limits of
+# their own, which bound the memory: so many in a span, and in a file that has FILE_KINDS already, so many more in each
+# further span.
+SPAN_KINDS = 1 << 15
+FILE_KINDS = 1 << 16
+MORE_KINDS = 1 << 12
 # In the sampled rest, each literal counts once per slice of this many bytes.
 SLICE = 1 << 16
 # Of hit lines with the same literals and the same writer, this many of the first and of the last are returned.

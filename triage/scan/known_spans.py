@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
 from triage.base.lazy_dataclass import dataclass
 from triage.scan.interface import SPAN
-from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_groups
+from triage.scan.lines import HitGroups, add_groups, groups_from_rows, groups_to_rows
 from triage.sources.opened_file import OpenedFile
 
 _LINE_REACH = 1 << 16
@@ -67,12 +67,31 @@ def divide_spans(parts: Sequence[KnownSpans], count: int) -> FileSpans | None:
         return None
     # Empty parts stand on either side of the border.
     border = ends.index(count)
-    return FileSpans(_merge(parts[:border]), _merge(parts[border:]))
+    return FileSpans(merge_parts(parts[:border]), merge_parts(parts[border:]))
 
 
-def _merge(parts: Sequence[KnownSpans]) -> KnownSpans:
-    return KnownSpans(
-        tuple(digest for part in parts for digest in part.digests),
-        sum(part.sampled for part in parts),
-        merge_groups(part.groups for part in parts),
-    )
+class SpanMerger:
+    """Merges spans of one file that follow each other, one by one."""
+
+    def __init__(self) -> None:
+        self.digests: list[str] = []
+        self._sampled = 0
+        self._groups: HitGroups = {}
+
+    def add(self, part: KnownSpans) -> None:
+        """Add the next part. Where kinds of hits are left out, it counts as sampled."""
+        self.digests += part.digests
+        is_cut = add_groups(self._groups, part.groups)
+        self._sampled += max(part.sampled, SPAN * is_cut)
+
+    def result(self) -> KnownSpans:
+        """Return all parts as one."""
+        return KnownSpans(tuple(self.digests), self._sampled, self._groups)
+
+
+def merge_parts(parts: Iterable[KnownSpans]) -> KnownSpans:
+    """Return the parts, which follow each other, as one."""
+    merger = SpanMerger()
+    for part in parts:
+        merger.add(part)
+    return merger.result()

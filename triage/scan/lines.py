@@ -1,21 +1,23 @@
 """Turn literal matches into hit lines, and limit how many of one kind are returned.
 
 A `Collector` gets the lines of one span in order. Hit lines with the same literals and the same writer are of one kind.
-It examines hit lines until `SPAN_LINES` of them repeated a kind, or there are `SPAN_KINDS` kinds, and samples the rest.
+It examines hit lines until `SPAN_LINES` of them repeated a kind, or there are too many kinds, and samples the rest.
 Of each kind it returns the first and the last few lines and counts the others.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from typing import Any
 
 from triage.scan.interface import (
     CELL,
+    FILE_KINDS,
     KEEP_PER_END,
     KEEP_PER_END_ALIKE,
     MAX_LINE,
+    MORE_KINDS,
     OVERLAP,
     SLICE,
     SPAN,
@@ -38,13 +40,17 @@ class HitGroup:
         self.count = 0
         self.limit_per_end = limit_per_end
         self.first: list[tuple[int, int, tuple[int, ...]]] = []
-        self.last: deque[tuple[int, int, tuple[int, ...]]] = deque(maxlen=limit_per_end)
+        self.last: Collection[tuple[int, int, tuple[int, ...]]] = ()  # most groups have one line, and a deque is large
 
     def add(self, start: int, end: int, literals: tuple[int, ...], omitted: int = 0) -> None:
         """Add a line, or one that stands for itself and `omitted` others."""
         self.count += 1 + omitted
-        lines = self.first if len(self.first) < self.limit_per_end else self.last
-        lines.append((start, end, literals))
+        if len(self.first) < self.limit_per_end:
+            self.first.append((start, end, literals))
+            return
+        if not isinstance(self.last, deque):
+            self.last = deque(maxlen=self.limit_per_end)
+        self.last.append((start, end, literals))
 
     def hits(self) -> list[Hit]:
         """Return the hits in order; the last of the first ones counts those that are left out."""
@@ -73,6 +79,7 @@ class Collector:
         self.groups: HitGroups = {}
         self._lines = 0  # of the span that repeat a kind
         self._kinds: set[tuple[tuple[int, ...], bytes]] = set()  # of the span
+        self._most_kinds = SPAN_KINDS
         self.sampled = 0
         self.touched_cells: set[int] | None = None  # the cells of the hits, where the caller wants them
         self._misses = 0  # lines with a window that contain no literal
@@ -98,10 +105,11 @@ class Collector:
         if position // SPAN != self._span:
             self._span, self._lines, self._misses = position // SPAN, 0, 0
             self._kinds.clear()
+            self._most_kinds = min(SPAN_KINDS, limit_new_kinds(self.groups))
 
     def _is_full(self) -> bool:
         """Whether the rest of the span is only sampled."""
-        return self._lines >= SPAN_LINES or len(self._kinds) >= SPAN_KINDS
+        return self._lines >= SPAN_LINES or len(self._kinds) >= self._most_kinds
 
     def _feed_lines(self, data: bytearray, base: int, start: int, stop: int) -> None:
         while start < stop and not self._is_full():
@@ -232,20 +240,30 @@ def groups_from_rows(rows: list[Any]) -> HitGroups:
     return groups
 
 
-def merge_groups(spans: Iterable[HitGroups]) -> HitGroups:
-    """Merge the groups of spans that follow each other; merged groups can be merged with those of later spans."""
-    whole: HitGroups = {}
-    for groups in spans:
-        for kind, group in groups.items():
-            target = whole.setdefault(kind, HitGroup(group.limit_per_end))
-            for hit in group.hits():
-                target.add(hit.start, hit.end, hit.literals, hit.omitted)
-    return whole
+def limit_new_kinds(groups: HitGroups) -> int:
+    """Return how many kinds the next span may add to a file that has these already."""
+    return max(MORE_KINDS, FILE_KINDS - len(groups))
 
 
-def merge_spans(spans: Iterable[HitGroups]) -> tuple[tuple[Hit, ...], int]:
-    """Merge the groups of all spans of one source, in file order; return (hits, ascending; number of hit lines)."""
-    parts = list(spans)
-    whole = parts[0] if len(parts) == 1 else merge_groups(parts)
-    hits = sorted((hit for group in whole.values() for hit in group.hits()), key=lambda hit: hit.start)
-    return tuple(hits), sum(group.count for group in whole.values())
+def add_groups(whole: HitGroups, groups: HitGroups) -> bool:
+    """Add the groups of the next span to those of the spans before, which may be merged already; return whether some
+    were left out.
+    """
+    most = len(whole) + limit_new_kinds(whole) if whole else len(groups)
+    is_cut = False
+    for kind, group in groups.items():
+        target = whole.get(kind)
+        if target is None:
+            if len(whole) >= most:
+                is_cut = True
+                continue
+            target = whole[kind] = HitGroup(group.limit_per_end)
+        for hit in group.hits():
+            target.add(hit.start, hit.end, hit.literals, hit.omitted)
+    return is_cut
+
+
+def list_hits(groups: HitGroups) -> tuple[tuple[Hit, ...], int]:
+    """Return (hits, ascending; number of hit lines)."""
+    hits = sorted((hit for group in groups.values() for hit in group.hits()), key=lambda hit: hit.start)
+    return tuple(hits), sum(group.count for group in groups.values())

@@ -11,7 +11,7 @@ from typing import Any
 from triage.base.lazy_dataclass import dataclass
 from triage.scan.edges import HEAD, SAMPLE_BYTES, TAIL, sample_offsets
 from triage.scan.interface import CELL, SPAN
-from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, merge_spans
+from triage.scan.lines import HitGroups, groups_from_rows, groups_to_rows, list_hits
 from triage.scan.spans import SpanReader, cells_near
 from triage.sources.opened_file import OpenedFile, open_file
 
@@ -53,7 +53,7 @@ def cells_read_later(groups: HitGroups, size: int) -> set[int]:
     file of one span is taken for usual.
     """
     cells = cells_near(groups) | cells_between(0, HEAD) | cells_between(size - TAIL, size)
-    is_usual = size <= SPAN and all(hit.end <= size - TAIL for hit in merge_spans([groups])[0])
+    is_usual = size <= SPAN and all(hit.end <= size - TAIL for hit in list_hits(groups)[0])
     samples = () if is_usual else sample_offsets(size)
     return cells.union(*(cells_between(offset, offset + SAMPLE_BYTES) for offset in samples))
 

@@ -21,9 +21,17 @@ from triage.base.forks import LocalThreads, RemoteUnits, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import dataclass
 from triage.model.evidence import Source
 from triage.scan.edges import EdgeReader, Edges, HeldEdges, read_edges
-from triage.scan.interface import SPAN, LiteralMatcher, ScanResult, WriterKey
-from triage.scan.known_spans import FileSpans, FindKnownSpans, KnownSpans, count_complete_spans, divide_spans
-from triage.scan.lines import merge_spans
+from triage.scan.interface import FILE_KINDS, SPAN, LiteralMatcher, ScanResult, WriterKey
+from triage.scan.known_spans import (
+    FileSpans,
+    FindKnownSpans,
+    KnownSpans,
+    SpanMerger,
+    count_complete_spans,
+    divide_spans,
+    merge_parts,
+)
+from triage.scan.lines import list_hits
 from triage.scan.literal_matcher import build
 from triage.scan.one_span import OneOpenFile, Span, decode_span, encode_span, read_sample, scan_span
 from triage.scan.spans import SpanReader
@@ -55,15 +63,41 @@ class _PlainFile:
 
     source: Source
     size: int
-    known: FileSpans | None
+    known: list[KnownSpans]
     spans: dict[int, Span] = field(default_factory=dict)
+    problem: OSError | None = None
+    _merger: SpanMerger | None = None
+    _kinds: int = 0
 
     @property
     def parts(self) -> list[KnownSpans]:
         """All spans in order, as far as they are known or scanned."""
-        known = [self.known.complete, self.known.rest] if self.known else []
-        new = (self.spans[number] for number in sorted(self.spans))
-        return [*known, *(KnownSpans((span.digest,), span.sampled, span.groups) for span in new)]
+        first = [self._merger.result()] if self._merger else self.known
+        return [*first, *(_as_known(self.spans[number]) for number in sorted(self.spans))]
+
+    def add(self, number: int, span: Span) -> None:
+        """Add a span that was scanned; they may come in any order."""
+        self.spans[number] = span
+        self.problem = self.problem or span.problem
+        self._kinds += len(span.groups)
+        if self._kinds > FILE_KINDS:
+            self._merge_first_spans()
+
+    def _merge_first_spans(self) -> None:
+        """Merge the spans that follow each other, so that a large storm does not fill the memory.
+
+        The last span of the file is left, since it changes when the file grows.
+        """
+        if self._merger is None:
+            self._merger = SpanMerger()
+            for part in self.known:
+                self._merger.add(part)
+        while (number := len(self._merger.digests)) in self.spans and (number + 1) * SPAN < self.size:
+            self._merger.add(_as_known(self.spans.pop(number)))
+
+
+def _as_known(span: Span) -> KnownSpans:
+    return KnownSpans((span.digest,), span.sampled, span.groups)
 
 
 # From so many bytes on, fitting the windows to the job pays.
@@ -145,7 +179,8 @@ class Scan:
         for container in containers:
             if container.plain is not None:
                 known = self._find_known(container.plain.path or "", container.size)
-                plain = self._plain[container.name] = _PlainFile(container.plain, container.size, known)
+                parts = [known.complete, known.rest] if known else []
+                plain = self._plain[container.name] = _PlainFile(container.plain, container.size, parts)
                 first = sum(len(part.digests) for part in plain.parts)
                 self._on_progress(min(first * SPAN, container.size))
                 yield from ((container.name, number) for number in range(first, max(1, -(-container.size // SPAN))))
@@ -228,8 +263,7 @@ class Scan:
         return scan_span(reader, files, plain.source.path or "", number, plain.size)
 
     def _store_span(self, name: str, number: int, span: Span) -> None:
-        plain = self._plain[name]
-        plain.spans[number] = span
+        self._plain[name].add(number, span)
         if span.problem is not None:
             self._on_failure(name, span.problem)
         self._on_progress(self._span_bytes(name, number))
@@ -256,7 +290,7 @@ class Scan:
         with contextlib.closing(OneOpenFile()) as files:
             for plain in self._plain.values():
                 path = plain.source.path or ""
-                if not plain.spans or any(span.problem for span in plain.spans.values()):
+                if not plain.spans or plain.problem:
                     continue
                 with contextlib.suppress(OSError):
                     divided = divide_spans(plain.parts, count_complete_spans(files.get(path), plain.size))
@@ -274,20 +308,18 @@ class Scan:
         self._on_progress(container.size)
 
     def _assemble(self, name: str, plain: _PlainFile) -> tuple[Source, ScanResult]:
-        parts = plain.parts
-        hits, matched = merge_spans(part.groups for part in parts)
-        digests = [digest for part in parts for digest in part.digests]
-        digest = digest_list(digests)
-        if not any(digests):
+        whole = merge_parts(plain.parts)
+        hits, matched = list_hits(whole.groups)
+        digest = digest_list(whole.digests)
+        if not any(whole.digests):
             return plain.source, ScanResult((), 0, HeldEdges(), digest=digest)
         edges: Edges = HeldEdges()
         try:
             edges = self._edges(plain.source.path or "", plain.size)
         except OSError as error:
-            if not any(span.problem for span in plain.spans.values()):
+            if not plain.problem:
                 self._on_failure(name, error)
-        sampled = sum(part.sampled for part in parts)
-        return plain.source, ScanResult(hits, plain.size, edges, sampled, matched, digest=digest)
+        return plain.source, ScanResult(hits, plain.size, edges, whole.sampled, matched, digest=digest)
 
     def _edges(self, path: str, size: int) -> Edges:
         """Return the edges of a file: those of an object are held, since each reading is a request."""

@@ -18,7 +18,7 @@ from triage.scan.interface import (
     ScanResult,
     WriterKey,
 )
-from triage.scan.lines import Collector, HitGroups, merge_spans
+from triage.scan.lines import Collector, HitGroups, list_hits
 from triage.sources.opened_file import OpenedFile
 
 _MIN_CHUNK = 2 * MAX_LINE + 2 * OVERLAP
@@ -193,7 +193,7 @@ class _StreamScan:
             self._settle_cells(self.feeder.base // CELL - 2)
         self.feeder.advance(0, final=True)
         self._settle_cells(size // CELL + 1)
-        hits, matched = merge_spans([self.collector.groups])
+        hits, matched = list_hits(self.collector.groups)
         saved = tuple(SavedCell(number * CELL, packed) for number, packed in sorted(self.saved.items()))
         return ScanResult(
             hits,
@@ -241,7 +241,7 @@ class _StreamScan:
 
 def cells_near(groups: HitGroups) -> set[int]:
     """Return the numbers of the cells in which later stages read around these hits."""
-    hits = merge_spans([groups])[0]
+    hits = list_hits(groups)[0]
     return {cell + step for hit in hits for cell in (hit.start // CELL, hit.end // CELL) for step in range(-1, 3)}
 
 

@@ -27,7 +27,7 @@ from triage.pipeline.results import ScannedJob
 from triage.ranks.file_names import find_root
 from triage.scan.edges import HEAD, TAIL, HeldEdges
 from triage.scan.interface import SPAN, ScanResult
-from triage.scan.lines import Collector, merge_spans
+from triage.scan.lines import Collector, list_hits
 from triage.scan.literal_matcher import build
 from triage.scan.spans import LineFeeder, find_line_behind
 from triage.sources.interface import source_in_place
@@ -266,7 +266,7 @@ class Follower:
         return file.first_bytes
 
     def _scan_result(self, file: FollowedFile, last: int) -> ScanResult:
-        hits, matched = merge_spans([file.collector.groups])
+        hits, matched = list_hits(file.collector.groups)
         edges = HeldEdges(self._head(file), self.tail(file, last))
         return ScanResult(hits, file.position, edges, file.collector.sampled, matched)
 

@@ -239,9 +239,9 @@ def test_ranks_that_finished_while_the_stacks_of_others_wait(
     assert ({one.fields["rule"] for one in made}, {one.origin.rank for one in made}) == answer
 
 
-@pytest.mark.parametrize(("size", "has_gaps", "absent"), [(128, True, {2}), (129, True, set()), (129, False, {2})])
+@pytest.mark.parametrize(("size", "has_gaps", "absent"), [(1024, True, {2}), (1025, True, set()), (1025, False, {2})])
 def test_ranks_whose_lines_were_not_read_are_not_absent(size: int, *, has_gaps: bool, absent: set[int]) -> None:
-    """In a storm of more than 128 ranks, one without an error may have printed it among lines that were left out."""
+    """In a storm of more than 1,024 ranks, one without an error may have printed it among lines that were left out."""
     others = [rank for rank in range(size) if rank != 2]
     for text, name, find in ((TIMEOUT, "waiting", absence.never_joined), (GLOO, "peer-lost", absence.left_first)):
         facts = [raised(text, rank) for rank in others]

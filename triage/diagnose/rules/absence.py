@@ -289,9 +289,9 @@ def _describe_silence(context: RuleContext, absent: Set[int]) -> str:
 
 
 def _unseen(context: RuleContext, absent: Set[int]) -> str:
-    """Return a clause about the ranks that are known from the size of the world alone."""
+    """Return a clause about the ranks that must exist by the size of the world, or since there are higher ones."""
     unseen = absent - context.ranks
-    of_world = f"; no line or file is from {format_ranks(unseen)} of the {context.world_size} ranks that the job states"
+    of_world = f"; no line or file is from {format_ranks(unseen)} of {context.world_size} ranks"
     return of_world if unseen else ""
 
 
