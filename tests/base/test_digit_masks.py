@@ -134,21 +134,21 @@ def test_equal_masks_are_one_object() -> None:
 def test_masks_of_many_texts_are_remembered_only_where_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Within `remember_masks` each text is masked once; behind it, and before, only a few texts are remembered."""
     texts = [f"line {'x' * (number % 7)} {number}" for number in range(digit_masks._MOST_TEXTS + 1)]
-    asked: list[str] = []
-    monkeypatch.setattr(digit_masks, "mask_digits_of", lambda text: asked.append(text) or text)
+    masked: list[str] = []
+    monkeypatch.setattr(digit_masks, "mask_digits_of", lambda text: masked.append(text) or text)
 
-    def count_asked() -> int:
-        asked.clear()
+    def count_masked() -> int:
+        masked.clear()
         for _ in range(2):
             for text in texts:
                 mask_text(text)
-        return len(asked)
+        return len(masked)
 
     digit_masks._REMEMBERED.clear()
-    assert count_asked() > len(texts)
+    assert count_masked() > len(texts)
     digit_masks._REMEMBERED.clear()
     with remember_masks(len(texts)):
-        assert count_asked() == len(texts)
+        assert count_masked() == len(texts)
     assert len(digit_masks._REMEMBERED) == 0
-    assert count_asked() > len(texts)
+    assert count_masked() > len(texts)
     digit_masks._REMEMBERED.clear()
