@@ -74,7 +74,9 @@ def test_streams_may_begin_the_name_of_a_file() -> None:
 
 @given(
     st.lists(
-        st.sampled_from(("logs/", "rank_", "0x1f", "attempt_", "restart", ".out", ".err.", ".log", "/", ".bz2", ".gz"))
+        st.sampled_from(
+            ("logs/", "rank_", "0x1f", "attempt_", "restart", ".out", ".err.", ".log", "/", ".bz2", ".Bz2", ".gz")
+        )
         | st.text(st.characters(codec="utf-8"), max_size=3)
         | st.integers(0, 300).map(str)
     ).map("".join)
@@ -82,6 +84,12 @@ def test_streams_may_begin_the_name_of_a_file() -> None:
 def test_the_name_of_a_process_does_not_depend_on_its_digits(name: str) -> None:
     """What the mask of a name tells of the parts that differ is what its own digits tell."""
     assert name_process(name) == _VARIANTS.sub("", name)
+
+
+@pytest.mark.parametrize(("name", "process"), [("a.out.bz2", "a."), ("a.OUT.BZ2", "a."), ("a.log.bz3", "a.log.bz3")])
+def test_the_digit_of_a_compression_counts(name: str, process: str) -> None:
+    """The 2 of bzip2 is no number that may be another one."""
+    assert name_process(name) == process
 
 
 @pytest.mark.parametrize("length", [_LONGEST, _LONGEST + 1])

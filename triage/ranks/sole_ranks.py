@@ -24,7 +24,7 @@ _VARIANTS = lazy_re(
 
 def name_process(source: str) -> str:
     """Return what the names of all files of one process have in common."""
-    if len(source) > _LONGEST or "bz2" in source:  # the only digit that the pattern tells from others
+    if len(source) > _LONGEST or "bz2" in source.lower():  # the only digit that the pattern tells from others
         return _VARIANTS.sub("", source)
     parts = _list_common_parts(mask_text(source))
     return source if len(parts) == 1 else "".join([source[part] for part in parts])
