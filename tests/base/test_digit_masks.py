@@ -14,6 +14,8 @@ from triage.base.digit_masks import (
     ask_masked_text,
     list_masks,
     mask_digits,
+    mask_text,
+    remember_masks,
     split_lines,
     translate_digits,
 )
@@ -122,3 +124,31 @@ def test_digits_are_translated_as_the_standard_method_does(text: str) -> None:
     """In any text, a lone surrogate included."""
     table = bytes.maketrans(b"23456789", b"1" * 8)
     assert translate_digits(text, table) == text.translate(str.maketrans("23456789", "1" * 8))
+
+
+def test_equal_masks_are_one_object() -> None:
+    """The masks of many texts that differ only in digits take the memory of one."""
+    assert mask_text("rank 17 of 64 is late") is mask_text("rank 23 of 64 is late")
+
+
+def test_masks_of_many_texts_are_remembered_only_where_they_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within `remember_masks` each text is masked once; behind it, and before, only a few texts are remembered."""
+    texts = [f"line {'x' * (number % 7)} {number}" for number in range(digit_masks._MOST_TEXTS + 1)]
+    masked: list[str] = []
+    monkeypatch.setattr(digit_masks, "mask_digits_of", lambda text: masked.append(text) or text)
+
+    def count_masked() -> int:
+        masked.clear()
+        for _ in range(2):
+            for text in texts:
+                mask_text(text)
+        return len(masked)
+
+    digit_masks._REMEMBERED.clear()
+    assert count_masked() > len(texts)
+    digit_masks._REMEMBERED.clear()
+    with remember_masks(len(texts)):
+        assert count_masked() == len(texts)
+    assert len(digit_masks._REMEMBERED) == 0
+    assert count_masked() > len(texts)
+    digit_masks._REMEMBERED.clear()

@@ -9,9 +9,12 @@ from hypothesis import given, strategies as st
 
 from triage import pipeline
 from triage.evidence.settings import (
+    _LONGEST_MASKED,
+    NCCL_HINT,
     count_start_bytes,
     may_state_settings,
     round_start_bytes,
+    setting_pattern,
     settings_in_dump,
     settings_in_line,
 )
@@ -135,6 +138,20 @@ def test_one_more_text_rarely_changes_what_is_searched() -> None:
 def test_a_line_with_a_setting_is_noticed(text: bytes, expected: bool) -> None:
     """A program's own line, NCCL's and a version; words alone are none."""
     assert may_state_settings(text) is expected
+
+
+PARTS = (
+    *(b"NCCL_", b"NCCL", b"_P2P", b" set to ", b"torch", b" version", b"NCCL version 2", b"allow_tf32", b": ", b"v1.2"),
+    *(b"=1", b" ", b"\n", b"\n\n", b"2", b"7", b"\xff", b"0x2f", b"PYTHONHASHSEED=0", NCCL_HINT),
+)
+
+
+@pytest.mark.parametrize("behind", [0, _LONGEST_MASKED])
+@given(parts=st.lists(st.sampled_from(PARTS), max_size=8))
+def test_a_start_is_noticed_whatever_is_asked_first(behind: int, parts: list[bytes]) -> None:
+    """To ask the masks of lines first changes no answer; a longer start is searched at once."""
+    start = b"".join(parts) + b"\n" + b"." * behind
+    assert may_state_settings(start) is (NCCL_HINT in start or setting_pattern().search(start) is not None)
 
 
 @pytest.mark.parametrize(("steps", "is_read"), [(2000, True), (90_000, False)])

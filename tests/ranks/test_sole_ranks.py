@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, strategies as st
 
 from triage.model.evidence import Origin
 from triage.ranks.identity import JobMap
-from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank
+from triage.ranks.sole_ranks import _LONGEST, _VARIANTS, find_files_of_one_rank, find_hosts_of_one_rank, name_process
 
 
 @pytest.mark.parametrize(
@@ -69,3 +70,29 @@ def test_streams_may_begin_the_name_of_a_file() -> None:
     job.resolve()
     assert job.complete("job/error-train_7_1.out", Origin()).rank == 1
     assert job.complete("job/logic-train_7_1.out", Origin()).rank is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ("logs/", "rank_", "0x1f", "attempt_", "restart", ".out", ".err.", ".log", "/", ".bz2", ".Bz2", ".gz")
+        )
+        | st.text(st.characters(codec="utf-8"), max_size=3)
+        | st.integers(0, 300).map(str)
+    ).map("".join)
+)
+def test_the_name_of_a_process_does_not_depend_on_its_digits(name: str) -> None:
+    """What the mask of a name tells of the parts that differ is what its own digits tell."""
+    assert name_process(name) == _VARIANTS.sub("", name)
+
+
+@pytest.mark.parametrize(("name", "process"), [("a.out.bz2", "a."), ("a.OUT.BZ2", "a."), ("a.log.bz3", "a.log.bz3")])
+def test_the_digit_of_a_compression_counts(name: str, process: str) -> None:
+    """The 2 of bzip2 is no number that may be another one."""
+    assert name_process(name) == process
+
+
+@pytest.mark.parametrize("length", [_LONGEST, _LONGEST + 1])
+def test_the_name_of_a_process_in_a_long_path(length: int) -> None:
+    """A long name is read as a short one is."""
+    assert name_process("7/stdout.log".rjust(length, "d")) == "7/.".rjust(length - len("stdoutlog"), "d")

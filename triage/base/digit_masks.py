@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, TypeVar, cast
 
 _ONES = bytes(49 if 48 <= byte <= 57 else byte for byte in range(256))
 _MOST_ANSWERS = 1 << 12
-# Several rules in turn ask for the facts of all ranks; each process remembers so many, half a kilobyte each.
-_MOST_TEXTS = 1 << 14
+_MOST_TEXTS = 1 << 14  # of which a process remembers the masks
 _LONGEST_KEPT = 1 << 11  # so that answers to long lines take no memory
 _LONGEST_FEW, _MOST_LONG_TEXTS = 1 << 13, 1 << 6
 
@@ -54,8 +54,42 @@ def mask_digits_of(text: str) -> str:
     return mask_digits(text.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
 
 
-mask_text = functools.lru_cache(_MOST_TEXTS)(mask_digits_of)
+class _RememberedMasks(dict[str, str]):
+    """The masks of texts. Equal masks are one object, so that they take no memory, and are compared quickly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = _MOST_TEXTS
+        self._distinct: dict[str, str] = {}
+
+    def __missing__(self, text: str) -> str:
+        if len(self) >= self.most:
+            self.clear()
+        mask = mask_digits_of(text)
+        mask = self[text] = self._distinct.setdefault(mask, mask)
+        return mask
+
+    def clear(self) -> None:
+        """Forget all."""
+        super().clear()
+        self._distinct.clear()
+
+
+_REMEMBERED = _RememberedMasks()
+mask_text: Callable[[str], str] = _REMEMBERED.__getitem__
 """The same, remembered."""
+
+
+@contextmanager
+def remember_masks(texts: int) -> Iterator[None]:
+    """Remember the masks of at least so many texts meanwhile: several rules in turn ask for those of all facts."""
+    _REMEMBERED.most = max(_MOST_TEXTS, texts)
+    try:
+        yield
+    finally:
+        _REMEMBERED.most = _MOST_TEXTS
+        if len(_REMEMBERED) > _MOST_TEXTS:
+            _REMEMBERED.clear()
 
 
 def translate_digits(text: str, table: bytes) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from triage.base.forks import LocalProcesses, WorkSharer
 from triage.compare.devices import UNHEALTHY
 from triage.compare.divergence import find_divergence, infer_divergence
 from triage.compare.environment import audit_environment
@@ -43,8 +44,9 @@ def compare_ranks(
     extracted: ExtractedJob,
     artifacts: Sequence[Evidence],
     rules: Rules,
+    sharer: WorkSharer = LocalProcesses(),
 ) -> ComparisonResult:
-    """Compare the ranks of a job."""
+    """Compare the ranks of a job; `sharer` reads the values that many ranks print."""
     settings = [fact for fact in artifacts if fact.kind == "environment"] + extract_logged_settings(
         texts, read_of, extracted
     )
@@ -54,7 +56,7 @@ def compare_ranks(
     facts = [*extracted.facts, *(fact for fact in artifacts if fact.kind != "environment")]
     facts += _extract_launched_calls(texts, read_of, extracted)
     ran_out_of_memory = has_out_of_memory(facts)
-    values = ObservedValues(texts, read_of, extracted, memory=ran_out_of_memory)
+    values = ObservedValues(texts, read_of, extracted, memory=ran_out_of_memory, sharer=sharer)
     if values.ends:
         from triage.compare.training_values import summarize_training  # most failed jobs print no values
 

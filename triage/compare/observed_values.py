@@ -6,12 +6,15 @@ Cost: the scan is not needed. The head and the tail of every text are in memory 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 
+import msgspec
+
+from triage.base.forks import LocalProcesses, SharedWork, WorkSharer
 from triage.base.lazy_dataclass import replace
 from triage.base.lazy_re import lazy_re
-from triage.compare.quantities import RankValue, extract_values, fixed_pattern, quantity_pattern
+from triage.compare.quantities import RankValue, extract_values, fixed_pattern, quantity_pattern, unpack_values
 from triage.compare.runs import find_runs
 from triage.compare.step_finder import StepFinder
 from triage.evidence.extracted import ExtractedJob
@@ -24,6 +27,7 @@ ScannedTexts = Sequence[tuple[Source, ScanResult]]
 
 _MAX_PROBED = 256  # texts whose tails are searched before anything is parsed
 _LINE_BUDGET = 240  # lines that are parsed at the ends of all texts together, and half as many at their starts
+_WORTH_FORKING = 500  # texts whose values several processes read faster than one
 _MIN_LAST_LINES, _MIN_FIRST_LINES = 3, 2  # lines per rank that are parsed in any case
 _START_OF_WRITER, _MOST_OF_START = 1 << 12, 1 << 20  # bytes of a start for each writer, and for all of them
 _FIRST_HEADS, _SEARCHED_HEAD = 8, 1 << 15  # texts and bytes that are searched for the ways of parallelism
@@ -44,6 +48,7 @@ class ObservedValues:
         extracted: ExtractedJob,
         *,
         memory: bool,
+        sharer: WorkSharer = LocalProcesses(),
     ) -> None:
         job = extracted.job
         self.finders: dict[str, StepFinder] = {}
@@ -57,7 +62,8 @@ class ObservedValues:
         self._share = _LINE_BUDGET // max(1, len(self.finders))
         self._writer_counts = {name: max(1, len(job.by_source.get(name, ()))) for name in self.finders}
         self._memory = memory
-        ends = [value for finder in self.finders.values() for value in self._read_end(finder)]
+        self._sharer = sharer
+        ends = [value for values in self._read_each(self._read_end, list(self.finders.values())) for value in values]
         self.run_of = find_runs(ends, job)
         self._ranks_are_local = not self.run_of and _has_local_ranks(ends)
         self.ends = self._place(ends)
@@ -71,9 +77,11 @@ class ObservedValues:
     def read_starts(self, count: int) -> list[RankValue]:
         """The values in the first lines of the first `count` texts."""
         names = list(self.finders)[:count]
-        for name in names:
-            if name not in self._starts:
-                self._starts[name] = self._place(self._read_start(self.finders[name]))
+        new = [name for name in names if name not in self._starts]
+        for name, values in zip(
+            new, self._read_each(self._read_start, [self.finders[name] for name in new]), strict=True
+        ):
+            self._starts[name] = self._place(values)
         return [value for name in names for value in self._starts[name]]
 
     def read_step(self, source: str, key: str, step: int) -> list[RankValue]:
@@ -87,6 +95,15 @@ class ObservedValues:
         if not self.run_of:
             return values
         return [replace(value, run=self.run_of.get(value.source, "")) for value in values]
+
+    def _read_each(
+        self, read: Callable[[StepFinder], list[RankValue]], finders: Sequence[StepFinder]
+    ) -> Iterator[list[RankValue]]:
+        """Yield what `read` returns for each text, in their order; several processes read many texts."""
+        is_shared = len(finders) >= _WORTH_FORKING and not self._sharer.is_remote
+        unpack = partial(unpack_values, shared={})
+        work = SharedWork(lambda number: read(finders[number]), len(finders), msgspec.to_builtins, unpack)
+        return (self._sharer if is_shared else LocalProcesses()).map(work)
 
     def _read_end(self, finder: StepFinder) -> list[RankValue]:
         source, scan = finder.source, finder.scan

@@ -9,10 +9,13 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast, get_args
 
+import msgspec
+
 from triage.base.digit_masks import mask_digits, mask_text
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import compile_cached, lazy_re
 from triage.base.masked_re import widen_digits
+from triage.base.shared_types import share_type
 from triage.compare.log_steps import read_last_step, read_step
 from triage.compare.setting_rules import RulesError
 from triage.model.evidence import Origin, Source
@@ -190,6 +193,17 @@ def _compile_names(names: Iterable[str]) -> Any:
     options.encoding = re2.Options.Encoding.LATIN1
     options.case_sensitive = False
     return re2.compile("|".join(sorted(map(_spelling_pattern, names))).encode(), options)
+
+
+def unpack_values(packed: list[dict[str, Any]], shared: dict[str, str]) -> list[RankValue]:
+    """Return the values that another process packed as `msgspec.to_builtins` does.
+
+    `shared` has the names of earlier values; those of these are added, so that equal ones are one object.
+    """
+    for row in packed:
+        for name in ("key", "agreement", "source"):
+            row[name] = shared.setdefault(row[name], row[name])
+    return msgspec.convert(packed, share_type(list[RankValue]))
 
 
 def extract_values(

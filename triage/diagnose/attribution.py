@@ -29,6 +29,7 @@ from triage.model import (
     RankBasis,
 )
 from triage.ranks.identity import JobMap, short_host
+from triage.ranks.places import place_each
 from triage.ranks.timestamps import ISO
 
 _CANCELLED = lazy_re(rf"CANCELLED AT {ISO}")
@@ -77,9 +78,11 @@ def by_maps(facts: list[Evidence], job: JobMap) -> list[Evidence]:
     rests on.
     """
     facts = by_stated_tag(facts, job)
+    placed = place_each(
+        job.place, ((fact.source, _with_stated_host(fact, job)) for fact in facts if not _names_no_rank(fact))
+    )
     places: list[tuple[Origin, RankBasis]] = [
-        (fact.origin, "") if _names_no_rank(fact) else job.place(fact.source, _with_stated_host(fact, job))
-        for fact in facts
+        (fact.origin, "") if _names_no_rank(fact) else next(placed) for fact in facts
     ]
     origins = [job.with_corrected_time(origin) for origin, _ in places]
     return [

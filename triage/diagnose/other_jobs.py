@@ -55,12 +55,13 @@ def name_other_job(fact: Evidence, own: Collection[str]) -> str:
 
 def is_of_daemon(source: str) -> bool:
     """Return whether a file is the log of a scheduler's daemon, which began long before the job."""
-    return _OF_DAEMON.search(source) is not None
+    return "slurm" in source and _OF_DAEMON.search(source) is not None
 
 
 def _list_jobs(text: str, source: str) -> set[str]:
     """Return the jobs of a scheduler that a text names."""
     jobs = {number for match in _JOB.finditer(text) for number in match.groups() if number}
-    if "slurmd" in PurePosixPath(source).name and (step := _STEP_OF_DAEMON.match(text)) is not None:
+    is_of_node = "slurmd" in source and "slurmd" in PurePosixPath(source).name
+    if is_of_node and (step := _STEP_OF_DAEMON.match(text)) is not None:
         jobs.add(step[1])
     return jobs

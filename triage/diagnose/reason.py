@@ -32,6 +32,7 @@ from triage.evidence.inference import BLOCKED
 from triage.model import EndingDetail, Evidence, FlightDetail, InferenceDetail
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.npu_processes import find_devices, place_devices
+from triage.ranks.places import place_each
 from triage.records.activity import Activity
 
 
@@ -114,9 +115,10 @@ def diagnose(
     jobs are diagnosed.
     """
     attributed, attributing_rules = attribution.attribute(evidence, job, without)
+    placed = place_each(job.place, ((source, one.origin) for source, one in activities))
     activities = [
-        (source, replace(one, origin=job.with_corrected_time(job.complete(source, one.origin))))
-        for source, one in activities
+        (source, replace(one, origin=job.with_corrected_time(origin)))
+        for (source, one), (origin, _) in zip(activities, placed, strict=True)
     ]
     clocks = _tie_clocks(activities, job)
     last_progress = {source: one.offset for source, one in activities if one.step is not None}

@@ -180,7 +180,7 @@ def is_quoted(text: str) -> bool:
     if line.startswith(_OBJECTS):
         return False
     spans = [match.group().strip("'\"`“”«»>| ") for match in _QUOTED.finditer(line)]
-    rest = _QUOTED.sub(" ", line)
+    rest = _QUOTED.sub(" ", line) if spans else ""
     if not spans or classify(rest, read_level(rest)) is not UNLIKE:
         return False
     if _CONDITION.search(line):

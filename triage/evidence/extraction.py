@@ -17,6 +17,7 @@ from triage.model import Evidence, Origin, Source, Warning
 from triage.ranks.file_names import find_root
 from triage.ranks.identity import JobMap, short_host
 from triage.ranks.layouts import PLAIN
+from triage.ranks.places import place_each
 from triage.records import headerless, host_pairs, pairing_lines
 from triage.records.text import Text
 from triage.scan.interface import ScanResult
@@ -132,9 +133,10 @@ def _compare_clocks(result: ExtractedJob) -> None:
         for source, activity in (*result.head_activity, *result.activity)
         if activity.step is not None
     ]
-    for event, source, origin in (*steps, *result.shared_events):
-        host = result.job.complete(source, origin).host
-        result.job.clocks.add_event(event, short_host(host) if host else None, origin.time)
+    events = [event for event in (*steps, *result.shared_events) if event[2].time is not None]
+    placed = place_each(result.job.place, ((source, origin) for _, source, origin in events))
+    for (event, _, origin), (place, _) in zip(events, placed, strict=True):
+        result.job.clocks.add_event(event, short_host(place.host) if place.host else None, origin.time)
 
 
 def _warnings(source: Source, scan: ScanResult, lost: int) -> Iterator[Warning]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from typing import Any
 
+from triage.base.digit_masks import ask_masked, list_masks
 from triage.base.lazy_re import lazy_re
+from triage.base.masked_re import widen_digits
 from triage.evidence import health
 from triage.evidence.redact import redact
 from triage.sources.environment_dumps import is_gpu_query
@@ -31,6 +33,7 @@ LONGEST_LINE = 1 << 14
 # head that the scan keeps is always searched.
 MAX_TOTAL_BYTES = 1 << 25
 MAX_BYTES_PER_TEXT = 1 << 20
+_LONGEST_MASKED = 1 << 16  # bytes of a start that other rooms mask too
 NCCL_HINT = b" set by environment to "
 _STATES_SETTING = (
     rb"(?:NCCL_[A-Z0-9_]+ set to |[ot]rch[_-]?(?:npu)?(?:\.__version__)? ?(?:version)? ?[:=] ?\d|NCCL version 2"
@@ -111,17 +114,34 @@ def round_start_bytes(texts: int) -> int:
 
 def may_state_settings(start: bytes) -> bool:
     """Whether the start of a text may state a setting."""
+    if len(start) <= _LONGEST_MASKED and not any(_may_state_setting.of_masks(list_masks(start))):
+        return False
     return NCCL_HINT in start or setting_pattern().search(start) is not None
+
+
+@ask_masked
+def _may_state_setting(line: bytes) -> bool:
+    return NCCL_HINT in line or _with_any_digit().search(line) is not None
 
 
 @cache
 def setting_pattern() -> Any:
     """A pattern of lines that may state a setting; over bytes, in time linear in them."""
+    return _compile(_STATES_SETTING)
+
+
+@cache
+def _with_any_digit() -> Any:
+    """The same for masks."""
+    return _compile(widen_digits(_STATES_SETTING.decode()).encode())
+
+
+def _compile(pattern: bytes) -> Any:
     import re2
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    return re2.compile(b"(?m)" + _STATES_SETTING, options)
+    return re2.compile(b"(?m)" + pattern, options)
 
 
 def settings_in_line(line: str) -> list[Pair]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from triage import artifacts, compare, evidence, sources
 from triage.base.addresses import displayed_address
+from triage.base.digit_masks import remember_masks
 from triage.base.options import Options, Report, advance
 from triage.catalog import version_bounds
 from triage.catalog.configured_catalogs import list_configured_catalogs
@@ -23,6 +24,7 @@ from triage.pipeline.scanned_texts import ScannedTexts
 from triage.pipeline.setting_causes import diagnose_with_settings
 from triage.pipeline.summary import traced
 
+_TEXTS_OF_FACT = 2  # that rules ask for: its own, and the name of its source or a line of it
 _TEXTS_WITH_FACTS = 256  # a launcher or a prolog prints what the scheduler says; not each of thousands of ranks does
 
 
@@ -53,17 +55,23 @@ def analyse(
         job.scanned, job.literals, texts.read_of, dumps.evidence, job.source_contexts, options.sharer, done, paths,
         earlier=job.readings,
     )  # fmt: skip
-    facts = [*dumps.evidence, *extracted.facts]
-    stacks = artifacts.infer_from_stacks(
-        facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
-    )
-    rules = compare.load_rules(options.settings)
-    compared = traced("compare", compare.compare_ranks)(
-        job.scanned, texts.read_of, extracted, artifacts.reconcile(dumps.evidence, stacks.evidence), rules
-    )
-    applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
-    result = traced("diagnose", diagnose_with_settings)(compared, extracted, applying)
-    near_misses.name_near_misses(result, applying.signatures)
+    with remember_masks(_TEXTS_OF_FACT * len(extracted.facts)):
+        facts = [*dumps.evidence, *extracted.facts]
+        stacks = artifacts.infer_from_stacks(
+            facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
+        )
+        rules = compare.load_rules(options.settings)
+        compared = traced("compare", compare.compare_ranks)(
+            job.scanned,
+            texts.read_of,
+            extracted,
+            artifacts.reconcile(dumps.evidence, stacks.evidence),
+            rules,
+            options.sharer,
+        )
+        applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
+        result = traced("diagnose", diagnose_with_settings)(compared, extracted, applying)
+        near_misses.name_near_misses(result, applying.signatures)
     warnings = {*job.warnings, *job.catalog.warnings, *intake.all_warnings(), *extracted.warnings}
     warnings.update(dumps.warnings, stacks.warnings, compared.warnings)
     warnings.update(report.collect_warnings(result, extracted.job))

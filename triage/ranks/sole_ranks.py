@@ -6,14 +6,17 @@ where one rank logs for all of its node is no such file.
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from triage.base.masked_re import masked_re
+from triage.base.digit_masks import mask_text
+from triage.base.lazy_re import lazy_re
 
+_LONGEST = 1 << 10  # characters of a name whose mask is remembered
 _FEWEST = 2  # of a single file nobody knows whether other ranks write to it
 # How the names of one process's files differ: by stream, attempt, and the number of a rotated file.
-_VARIANTS = masked_re(
+_VARIANTS = lazy_re(
     r"(?i)(?:(?<=/)|^)(?:logs?|out(?:put)?|err(?:or)?s?)(?=[._-])|std(?:out|err)|(?<=[._-])(?:out|err|log|txt)(?:\.\d+)?(?:\.(?:gz|xz|zst|bz2))?$|attempt[_-]?\d+|"
     r"restart[_-]?\d+"
 )
@@ -21,7 +24,18 @@ _VARIANTS = masked_re(
 
 def name_process(source: str) -> str:
     """Return what the names of all files of one process have in common."""
-    return _VARIANTS.sub("", source)
+    if len(source) > _LONGEST or "bz2" in source.lower():  # the only digit that the pattern tells from others
+        return _VARIANTS.sub("", source)
+    parts = _list_common_parts(mask_text(source))
+    return source if len(parts) == 1 else "".join([source[part] for part in parts])
+
+
+@functools.lru_cache(1 << 12)
+def _list_common_parts(mask: str) -> Sequence[slice]:
+    """Return where it stands in all names with a mask."""
+    spans = [match.span() for match in _VARIANTS.finditer(mask)]
+    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(mask)]
+    return [slice(start, end) for start, end in zip(starts, ends, strict=True)]
 
 
 def find_files_of_one_rank(by_source: Mapping[str, Collection[int]], sizes: Collection[int]) -> dict[str, int]:

@@ -27,10 +27,11 @@ def find_ranks_of_tasks(
 ) -> dict[str, int]:
     """Return the rank of each source whose number is its rank; `by_source` has the ranks that its lines name."""
     names = list(sources)
+    unstated = {source for source in names if not by_source.get(source)}  # the lines of the others say more
     numbered = {
         source: number
-        for source, number in _take_ranks(_list_numbered(names, by_source), by_source, sizes)
-        if not by_source.get(source)  # else its lines say more
+        for source, number in _take_ranks(_list_numbered(names, by_source) if unstated else (), by_source, sizes)
+        if source in unstated
     }
     ranks = numbered | dict(_take_ranks(_list_tasks(names), by_source, sizes))
     return {name: ranks[name] for name in names if name in ranks}

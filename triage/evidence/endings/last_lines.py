@@ -303,7 +303,8 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
         if _is_harmless(examples[shape], own, totals[writer], is_rare=total < FEWEST):
             usual.add(shape)
     behind: Counter[bytes] = Counter()
-    for index in range(len(lines) - 1, -1, -1):
+    unusual = next((index for index, line in enumerate(lines) if line.form.shape not in usual), len(lines))
+    for index in range(len(lines) - 1, unusual - 1, -1):  # before these there is nothing to add
         line = lines[index]
         shape = line.form.shape
         if shape in usual:
