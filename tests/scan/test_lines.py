@@ -189,7 +189,7 @@ def test_merged_spans_equal_one_span(kinds: list[tuple[bool, int]], cuts: list[i
 
     edges = [0, *sorted(min(cut, len(hits)) for cut in cuts), len(hits)]
     parts = [collected(hits[start:stop]) for start, stop in itertools.pairwise(edges)]
-    merged = list_hits(merge_parts(KnownSpans(groups=part) for part in parts).groups)
+    merged = list_hits(merge_parts([KnownSpans(groups=part) for part in parts]).groups)
     assert merged == list_hits(collected(hits))
     assert merged[1] == len(hits)
     assert len(merged[0]) <= 2 * KEEP_PER_END * len({kind for kind, _ in hits})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -89,8 +89,10 @@ class SpanMerger:
         return KnownSpans(tuple(self.digests), self._sampled, self._groups)
 
 
-def merge_parts(parts: Iterable[KnownSpans]) -> KnownSpans:
+def merge_parts(parts: Sequence[KnownSpans]) -> KnownSpans:
     """Return the parts, which follow each other, as one."""
+    if len(parts) == 1:
+        return parts[0]
     merger = SpanMerger()
     for part in parts:
         merger.add(part)
