@@ -23,6 +23,8 @@ INDICATES = {
     "launch.interrupted": "outside",
     "slurm.cancelled": "outside",
     "data.worker-killed": "own-failure",
+    "torch.heartbeat-timeout": "stalled",
+    "torch.collective-timeout": "waiting",
 }
 GLOO = "RuntimeError: [pair.cc:553] Connection closed by peer [10.0.0.1]:4711"
 TIMEOUT = "RuntimeError: [unbound_buffer.cc:78] Timed out waiting 30000ms for recv operation to complete"

@@ -145,3 +145,14 @@ def test_two_sources_that_allow_another_story_are_not_sure_together() -> None:
     assert rate_confidence(root, (), [root]) <= OTHER_STORY
     assert root.why.count("Not certain: either may be wrong") == 1
     assert "Not certain: either side may be wrong" not in root.why  # the text of the dump has it
+
+
+@pytest.mark.parametrize(("stalled", "waiting", "is_sure"), [([0, 1], [], False), ([0, 1], [2], True), ([0], [], True)])
+def test_a_stall_of_all_ranks_that_wait_is_not_sure(
+    stalled: Sequence[int], waiting: Sequence[int], *, is_sure: bool
+) -> None:
+    """It names nobody who began, unless another rank only waits, or one rank alone shows it."""
+    root = candidate("torch.heartbeat-timeout", "either", stalled)
+    others = [candidate("torch.collective-timeout", "symptom", waiting)] if waiting else []
+    assert (rate_confidence(root, (), [root, *others]) > GUESS) == is_sure
+    assert any("does not say which rank began" in why for why in root.why) != is_sure

@@ -27,10 +27,11 @@ in other words."""
 OTHER_STORY = 0.6
 """The most for an inference that names another possible explanation, and beside a cause that may have come first."""
 GUESS = 0.5
-"""The most for one that follows from the absence of something besides."""
+"""The most for one that follows from the absence of something besides, and for a stall that all waiting ranks show."""
 # By tier: a line that states a cause; a possible or measured one; an inference from absence; a stop from outside.
 _BASE = {1: 0.8, 2: 0.65, 3: 0.55, 4: 0.6}
 _SOURCE_BONUS, _RIVAL, _NO_RANK, _UNKNOWN, _CONTRADICTED = 0.05, 0.15, 0.15, 0.1, 0.1
+_WAITS = frozenset(("stalled", "waiting"))
 _WRITTEN = frozenset(("exception", "message", "terminate", "fatal-python"))
 _OTHER_RANKS = "the other ranks"
 # Kinds of evidence that show processes at one moment.
@@ -80,6 +81,9 @@ def rate_confidence(
     if share > UNCERTAIN and (sentence := why_harmless(candidates)):
         root.why.append(sentence)
         share = UNCERTAIN
+    if share > GUESS and _is_shown_by_all_that_wait(root, candidates):
+        root.why.append("Every rank that waits shows it, so it does not say which rank began")
+        share = GUESS
     stories = {fact.detail.uncertainty for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
     if root.is_inferred and stories and "" not in stories:
         texts = "\n".join(fact.text for fact in root.facts)
@@ -95,6 +99,12 @@ def rate_confidence(
         root.why.append(f"Not certain: no line says this as it stands; read as {readings[0]!r}")
         share = min(share, UNCERTAIN)
     return round(max(LEAST, min(MOST, share)), 2)
+
+
+def _is_shown_by_all_that_wait(root: Candidate, candidates: Sequence[Candidate]) -> bool:
+    """Whether a stall is shown by several ranks, and no other rank only waits: then all may be victims."""
+    waiting = frozenset[int]().union(*(one.observed_rank_set for one in candidates if one.indicates in _WAITS))
+    return root.indicates == "stalled" and len(waiting) > 1 and root.observed_rank_set >= waiting
 
 
 def _may_come_first(root: Candidate, other: Candidate) -> bool:

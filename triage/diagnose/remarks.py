@@ -85,7 +85,7 @@ def _describe_spread(graph: CausalGraph) -> None:
             continue
         if candidate.indicates == "outside" and set(ranks) >= world:
             candidate.why.append(f"All ranks ({format_ranks(ranks)}) were stopped, so no rank is at fault")
-        elif len(ranks) > 2 and set(ranks) >= world:
+        elif len(ranks) > 2 and set(ranks) >= world and candidate.indicates != "stalled":
             is_of_machine = candidate.domain in ("gpu", "fabric", "host", "slurm")
             fault = "shared hardware" if is_of_machine else "the program or its configuration"
             candidate.why.append(f"All ranks ({format_ranks(ranks)}) show it: a fault of {fault}, not of one rank")

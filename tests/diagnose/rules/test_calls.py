@@ -159,3 +159,26 @@ def test_a_missed_rank_that_waits_in_a_barrier_itself_is_in_another_group(
     facts = [raised(f"[Rank 0]: Ranks {missed} failed to pass monitoredBarrier in 5000 ms", 0)]
     facts.append(raised(REACHED.format(number, error), 1))
     assert [one.origin.rank for one in calls.in_another_group(context(facts))] == named
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        ("ALLGATHER [41, 8] Float/ALLGATHER [40, 8] Float", ("shape-mismatch", [0, 1], "measured")),
+        ("ALLGATHER [8] Float/ALLGATHER [8] Float/BROADCAST [9] Half", ("divergent-call", [2], "measured")),
+        ("ALLGATHER [8] Float/ALLGATHER [8] Half/ALLGATHER [8] Float", ("dtype-mismatch", [1], "measured")),
+        ("ALLGATHER [8] Float/ALLGATHER [8] Float", None),
+        ("ALLGATHER [8] Float", None),
+    ],
+)
+def test_fingerprints_of_the_ranks_show_what_differs(parts: str, expected: object) -> None:
+    """The kind comes before the shape and the shape before the dtype; equal calls and a call alone show nothing."""
+    form = (
+        "Rank {} is running inconsistent collective: CollectiveFingerPrint(OpType={}, TensorShape={}, TensorDtypes={},"
+    )
+    facts = []
+    for rank, part in enumerate(parts.split("/")):
+        op, shape, dtype = part.partition(" ")[0], part[part.index("[") : part.index("]") + 1], part.rpartition(" ")[2]
+        facts.append(fact(form.format(rank, op, shape, dtype), rank))
+    inferences = calls.differing_fingerprints(context(facts, len(facts)))
+    assert (summary(inferences) if inferences else None) == expected

@@ -56,8 +56,8 @@ def test_a_failed_node_is_where_it_began() -> None:
             "ranks 1-2 ran; the other ranks were stopped because of it",
         ),
         ("b", {2: ("b",)}, (2,), ("b",), "no file says where ranks 0-1 ran"),
-        ("b", {}, (), ("b",), "Node b failed; no file says which ranks ran there"),
-        ("", {0: ("a07",)}, (), (), "No line names the failed node"),
+        ("b", {}, (), ("b",), "Node b was lost; no file says which ranks ran there"),
+        ("", {0: ("a07",)}, (), (), "No line names the lost node"),
     ):
         lost = with_facts(
             candidate("slurm.node-failure"),
@@ -70,6 +70,14 @@ def test_a_failed_node_is_where_it_began() -> None:
         assert root(lost, killed, context=context) == "slurm.node-failure"
         assert (lost.ranks, lost.rank_places) == (ranks, places)
         assert any(reason in why for why in lost.why)
+
+
+def test_a_node_that_a_line_names_is_where_it_began() -> None:
+    """The node in the capture of any signature about a lost node counts as that of the scheduler does."""
+    lost = with_facts(candidate("mpi.daemon-lost", "either"), indicates="node-lost", node=("gpu-12.cluster",))
+    context = RuleContext((), {}, frozenset(range(3)), 3, frozenset(), hosts={2: ("gpu-12",)})
+    assert root(lost, context=context) == "mpi.daemon-lost"
+    assert (lost.ranks, lost.rank_places) == ((2,), ("gpu-12",))
 
 
 def test_an_unexplained_kill_says_where_to_look() -> None:

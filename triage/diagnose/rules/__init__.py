@@ -61,6 +61,7 @@ CONCLUDING: tuple[Rule, ...] = (
     Rule(placement.shared_device, always=True),
     Rule(placement.killed_while_saving, always=True),
     Rule(placement.same_path_written, always=True),
+    Rule(calls.differing_fingerprints, always=True),
     Rule(absence.done_while_others_wait, always=True),
     Rule(entry_times.late_entry, always=True),
     Rule(absence.rank_absent),

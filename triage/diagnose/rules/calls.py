@@ -4,7 +4,7 @@ that did not run.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -26,6 +26,12 @@ _HALVES = "either half may have made the wrong call"
 # A watchdog that noticed a timeout so much too late did not run in between.
 _LATE_FACTOR, _LATE_MILLISECONDS = 1.2, 10_000
 
+# Before torch 2.1, DETAIL lets each rank print its own call, and not what the others called.
+_FINGERPRINT = lazy_re(
+    r"Rank (?P<rank>\d{1,7}) is running (?:inconsistent )?collective: CollectiveFingerPrint\((?:SequenceNumber=\d+, ?)?"
+    r"OpType=(?P<op>\w+)(?:, TensorShape=\[(?P<shape>[\d, ]*)\](?:, TensorDtypes=(?P<dtype>\w+))?)?"
+)
+_COMPARED = "differ in the following aspects"
 _MOST_SHOWN = 3
 # One half of a transfer; `SendRecv` may be either.
 _HALF = lazy_re(r"(?i)^i?(?:send|recv|receive)$")
@@ -93,6 +99,29 @@ def in_another_group(context: RuleContext) -> list[Evidence]:
             text = f"rank 0 misses {format_ranks(named)} in a monitored barrier, and {waited}"
             text += ": the calls are of different groups"
             return make_inferences("divergent-call", named, text, fact, basis="absence")
+    return []
+
+
+def differing_fingerprints(context: RuleContext) -> list[Evidence]:
+    """Each rank prints the collective that it called: they differ in kind, in shape or in dtype."""
+    calls = {
+        int(match["rank"]): (match, fact)
+        for fact in context.facts_with("collective: CollectiveFingerPrint(")
+        if _COMPARED not in fact.text and (match := _FINGERPRINT.search(fact.text))
+    }
+    for rule, part in (("divergent-call", "op"), ("shape-mismatch", "shape"), ("dtype-mismatch", "dtype")):
+        ranks_of: dict[str, list[int]] = defaultdict(list)
+        for rank, (match, _) in sorted(calls.items()):
+            ranks_of[match[part] or ""].append(rank)
+        if len(ranks_of) > 1 and "" not in ranks_of:
+            usual = max(ranks_of.values(), key=len)
+            odd = sorted(calls.keys() - set(usual)) if len(usual) * 2 > len(calls) else sorted(calls)
+            shown = [
+                f"{format_ranks(ranks)} {calls[ranks[0]][0]['op']} of [{calls[ranks[0]][0]['shape'] or ''}]"
+                + (f" {value}" if part == "dtype" else "")
+                for value, ranks in list(ranks_of.items())[:_MOST_SHOWN]
+            ]
+            return make_inferences(rule, odd, "in one collective, " + ", ".join(shown), calls[odd[0]][1])
     return []
 
 

@@ -24,16 +24,18 @@ Reported = tuple[float, float, str]
 
 
 def failed_node(graph: CausalGraph) -> None:
-    """Where the scheduler names the node that it lost, the failure began there; all other ranks were stopped for it."""
+    """Where a line names the node that was lost, the failure began there; all other ranks were stopped for it."""
     context = graph.context
     for lost in graph.candidates:
         if lost.indicates != "node-lost":
             continue
         lists = {fact.detail.lost_nodes for fact in lost.facts if isinstance(fact.detail, SchedulerDetail)}
-        nodes = {short_host(host) for text in lists for host in expand_hosts(text)}
+        nodes = {short_host(host) for text in (*lists, *lost.values.get("node", ())) for host in expand_hosts(text)}
         ranks = {rank for rank, hosts in context.hosts.items() if nodes.intersection(hosts)}
         lost.stated_hosts = tuple(sorted(nodes))
-        failed = f"{agree(nodes, 'Node', 'Nodes')} {join_names(lost.stated_hosts[:4])} failed"
+        failed = (
+            f"{agree(nodes, 'Node', 'Nodes')} {join_names(lost.stated_hosts[:4])} {agree(nodes, 'was', 'were')} lost"
+        )
         if ranks:
             unknown = context.all_ranks - context.hosts.keys()
             why = f"{failed}, where {format_ranks(ranks)} ran; the other ranks were stopped because of it"
@@ -41,7 +43,7 @@ def failed_node(graph: CausalGraph) -> None:
         elif nodes:
             why = f"{failed}; no file says which ranks ran there"
         else:
-            why = "No line names the failed node; a node in the line only reports it"
+            why = "No line names the lost node; a node in the line only reports it"
         graph.set_suspects(lost, ranks, why)
 
 
