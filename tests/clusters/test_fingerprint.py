@@ -31,6 +31,10 @@ def fact(text: str, **fields: str) -> Evidence:
             "RuntimeError: CUDA error: misaligned address",
             "torch.AcceleratorError: CUDA error: misaligned address\nCompile with `TORCH_USE_CUDA_DSA`",
         ),
+        (
+            "ptxas error   : Entry function '_Z15scan_tiles_bf16PK13__nv_bfloat16Pfi' uses too much shared data",
+            "ptxas error   : Entry function '_Z15scan_tiles_bf16PK13__nv_bfloat16Pfii' uses too much shared data",
+        ),
         ("OSError: lost node17 at 10.0.0.3:4411", "OSError: lost gpu-a100-03.cluster.local at 10.9.8.7:1"),
     ],
 )
@@ -470,3 +474,22 @@ def test_the_version_of_a_program_is_not_the_sentence() -> None:
 def test_one_cause_in_two_runtimes_is_one(one: str, other: str) -> None:
     """Compilers, releases and implementations of a standard word a cause in their own way, and print its place."""
     assert fingerprint(fact(one)).key == fingerprint(fact(other)).key
+
+
+def test_functions_of_other_names_stay_apart_where_they_are_mangled() -> None:
+    """The name distinguishes, the types of its arguments do not."""
+    one, other = (
+        fingerprint(fact(f"ImportError: undefined symbol: {name}")) for name in ("_ZN2at3addEif", "_ZN2at3subEif")
+    )
+    assert one.key != other.key
+
+
+def test_lines_of_other_programs_and_tags_of_ranks_are_no_part_of_last_lines() -> None:
+    """A progress bar between two lines of a failure, and the rank that a program writes before each."""
+    lines = "--> FOAM FATAL IO ERROR:\nkeyword maxCo is undefined\nfile: a.dict"
+    tagged = "\n".join(f"[3] {line}" for line in lines.split("\n"))
+    mixed = lines.replace("\n", "\nTraining:  62%|██████    | 310/500\n", 1)
+    keys = {fingerprint(dataclasses.replace(fact(text), kind="ending")).key for text in (lines, tagged, mixed)}
+    assert len(keys) == 1
+    other = tagged.replace("[3] keyword", "[4] keyword")
+    assert fingerprint(dataclasses.replace(fact(other), kind="ending")).key not in keys

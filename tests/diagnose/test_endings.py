@@ -144,6 +144,16 @@ def test_what_a_launcher_stopped_later_had_its_own_end() -> None:
     assert select_endings(facts, MatchedFacts(frozenset({0})), []) == []
 
 
+def test_a_launcher_that_stops_all_ranks_does_not_show_who_still_ran() -> None:
+    """DeepSpeed's handler kills each process that it started; where only some are stopped, these still ran."""
+    weak = replace(ending("ERROR: budget is spent", 3, "weak"), source="rank3.log")
+    stops = [fact(f"Killing subprocess 41{rank}", rank, offset=rank) for rank in (2, 3)]
+    matched = MatchedFacts(frozenset({0, 1}), stops=frozenset({0, 1}))
+    assert select_endings([*stops, weak], matched, []) == [weak]
+    peer = fact("Connection closed by peer", 1, offset=50)
+    assert select_endings([*stops, weak, peer], matched, []) == []
+
+
 def test_reports_of_a_failed_run_do_not_hide_a_weak_ending() -> None:
     """A controller repeats that a worker died; the worker's own line says why."""
     died = raised("ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.", 0)

@@ -12,7 +12,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.rules import CONCLUDING, Infer, InferenceResult, infer
 from triage.diagnose.rules.absence import left_early, left_first, never_joined, rank_absent
 from triage.diagnose.rules.calls import divergent_call
-from triage.model.evidence import Evidence
+from triage.model import EndingDetail, Evidence
 
 from .factories import GLOO, TIMEOUT, exited, fact, raised
 
@@ -154,6 +154,17 @@ def test_left_early_gives_way_to_calls_that_cannot_match(op: str, named: list[in
     ops = {0: "all_reduce", 1: "all_reduce", 3: op}
     facts = [fact(f"waits in {op} 8 float32 of default_pg, call #3", rank) for rank, op in ops.items()]
     assert ranks_named_by(left_early, context(facts, {WAIT: [0, 1, 2]}, finished=(2,))) == named
+
+
+@pytest.mark.parametrize(("form", "named"), [("ended with a status", [2]), ("error level", [])])
+def test_a_rank_whose_last_lines_state_a_failure_did_not_end_normally(form: str, named: list[int]) -> None:
+    """`budget is spent, stopping` is why it left; an exit status alone is not."""
+    facts, matched = waiting(0, 1, 3)
+    last = replace(
+        fact("ERROR: budget is spent, stopping", 2), kind="ending", detail=EndingDetail(form, "any", "weak", 0)
+    )
+    job = replace(context([*facts, last], matched), doing={2: "leaving"})
+    assert ranks_named_by(left_early, job) == named
 
 
 @pytest.mark.parametrize(

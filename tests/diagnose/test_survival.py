@@ -119,6 +119,8 @@ def test_an_error_is_outlived_by_steps_and_another_error(steps: int, is_over: bo
     times = {3: tuple((1000.5 + step, "rank3.out") for step in range(steps))}
     assert is_outlived(first, [first, last], Progress(times=times)) is is_over
     assert is_outlived(first, [fact("KeyError: y", 3, kind="exception", offset=500)], Progress(times=times)) is is_over
+    times = {3: tuple((1000.5 + step, "job.log") for step in range(steps))}
+    assert not is_outlived(first, [first, last], Progress(times=times))  # in one file the order of lines tells
     handled = replace(first, detail=ExceptionDetail(continued=True))
     assert is_outlived(handled, [last], Progress())
     assert not is_outlived(handled, [], Progress())

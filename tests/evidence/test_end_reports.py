@@ -19,6 +19,7 @@ from triage.evidence.end_reports import reports_only_end
         "Bash command failed. The command returned a non-zero exit code 4.",
         "airflow.exceptions.AirflowException: Bash command failed",
         "Terminated",
+        "collect2: error: ld returned 1 exit status",
     ],
 )
 def test_a_report_of_an_end_has_no_word_of_its_own(line: str) -> None:
@@ -30,6 +31,7 @@ def test_a_report_of_an_end_has_no_word_of_its_own(line: str) -> None:
     "line",
     [
         "Task failed: disk full",
+        "ld: cannot find -lcudart, returned 1",
         "run.sh: checkpoint failed with status 1",
         "worker heartbeat failed",
         "job 7 was completed",

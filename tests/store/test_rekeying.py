@@ -121,3 +121,50 @@ def test_the_first_ingest_with_new_rules_rekeys(path: str) -> None:
         assert entry.actor == "triage"
         assert len(store.clusters.list_clusters()) == 4
         assert [len(facts) for _, _, facts in store.clusters.list_exemplars("u-aaaaaa")] == [1, 1, 1]
+
+
+NEW_UNWRAPS = {"glibc-assertion", "linker"}
+ASSERTIONS = tuple(
+    f"{program}: {directory}pager.cc:6{number}: void Pager::Evict(Page{blank}*): Assertion `pins == 0' failed."
+    for number, (program, directory, blank) in enumerate((("job", "", ""), ("python", "/build/", " ")))
+)
+UNCHANGED = (
+    "ValueError: cannot place 7 experts on 3 ranks",
+    "SinkError: lane red lost its lease",
+    "FileNotFoundError: [Errno 2] No such file or directory: '/data/a.bin'",
+    "panic: send on closed channel",
+)
+
+
+class OlderEngine(RuleEngine):
+    """The rules of the version before this one."""
+
+    version = OLD.version - 1
+
+    def fingerprint(self, finding: Finding) -> Fingerprint | None:
+        unwraps = tuple(rule for rule in OLD.unwraps if rule.id not in NEW_UNWRAPS)
+        return fingerprint(
+            finding.evidence[0], dataclasses.replace(OLD, version=self.version, unwraps=unwraps, wordings=())
+        )
+
+
+def test_a_store_of_the_version_before_gets_the_keys_of_this_one(place: Place) -> None:
+    """Each example has a key of this version, no failure leaves its cluster, and only what the rules join collides."""
+    texts = [*ASSERTIONS, *UNCHANGED]
+    with Store.open(place("older"), engine=OlderEngine()) as store:
+        for number, text in enumerate(texts):
+            store.incidents.add(unknown_diagnosis(f"job {number}", text, f"u-{number:06x}"))
+        before = {cluster.id for cluster in store.clusters.list_clusters()}
+        assert len(before) == len(texts)
+    with Store.open(place("older")) as store:
+        again = store.incidents.add(unknown_diagnosis("again", UNCHANGED[0], "u-aaaaaa"))
+        assert again.diagnosis.unknown[0].cluster == "u-000002"
+        assert {cluster.id for cluster in store.clusters.list_clusters()} == before
+        for number, text in enumerate(texts):
+            stored = store.incidents.add(unknown_diagnosis(f"later {number}", text, "u-bbbbbb"))
+            expected = 0 if text in ASSERTIONS else number
+            assert stored.diagnosis.unknown[0].cluster == f"u-{expected:06x}"
+        (collision,) = store.clusters.rekey(actor="ann", dry_run=True).collisions
+        assert "u-000000 u-000001" in collision
+        newest = {cluster for key, cluster in store.clusters.list_keys() if key.version == OLD.version}
+        assert newest == before - {"u-000001"}  # a key that two clusters share is the older one's

@@ -11,11 +11,13 @@ from triage.clusters.rules import Rules, load_rules
 from triage.clusters.sentence import REMARK
 from triage.model import Evidence, Fingerprint
 from triage.model.diagnosis import PRINTED_BY, RAISED_AT
+from triage.stacks.names import demangle
 
 _TERM = lazy_re(r"@\S+|<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 # `layers` and `layer`, `model's` and `model`: not `loss`, `axis` or `status`.
 _PLURAL = lazy_re(r"(?<=\w{3}[^siu])(?:'s|s'|s)$")
 _SPACE = lazy_re(r"\s+")
+_MANGLED = lazy_re(r"\b_{1,2}Z\w{3,}")
 _CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
 # What a generic function of Go was instantiated with: releases of the compiler print it or dots.
 _TYPE_ARGUMENTS = lazy_re(r"\[[^\]\n]*\]")
@@ -144,6 +146,8 @@ def mask_variables(text: str, by: Rules) -> str:
     def replace(match: re.Match[str]) -> str:
         return by.replacements[match.lastgroup or ""] or match[0]
 
+    if "_Z" in text:
+        text = _MANGLED.sub(lambda match: demangle(match[0]), text)
     for pattern, sentence, needed in by.wordings:
         if needed in text:
             text = pattern.sub(sentence, text)

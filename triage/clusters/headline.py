@@ -27,6 +27,8 @@ _BESIDE = lazy_re(
     r"|(?:\[[^\]\n]{1,80}\] )?(?:step|batch|epoch) \d+\b|(?:INFO|DEBUG|TRACE)\b|\S+ FAILED$"
     r"|[A-Z][\w ]{1,30}: {2,}\S|Source file: "
 )
+# As OpenFOAM writes the rank.
+_TAG = lazy_re(r"\[\d{1,6}\] ")
 _OPEN_BRACKET = lazy_re(r"<(?=\w)")
 # What a program raises or prints last: the same failure, whoever parsed it.
 _OF_PROGRAMS = frozenset(("exception", "terminate", "ending"))
@@ -51,6 +53,7 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
     is_ending = fact.kind == "ending"
     trail: list[str] = []
     if is_ending:
+        text = _without_others(text)
         line, end, rest = text.partition("\n")
         statement = read_statement(line)
         if statement != line:
@@ -74,6 +77,16 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
             break
     line = _first_line(text, rules, trail, is_ending=is_ending)
     return Headline(_TYPE.sub("", line)[:_MOST_HEADLINE], component, tuple(trail))
+
+
+def _without_others(text: str) -> str:
+    """Return last lines without those of other programs between them, and without a tag that all of them have."""
+    first, *others = text.split("\n")
+    others = [line for line in others if not _BESIDE.match(line)]
+    tag = _TAG.match(first)
+    if tag and others and all(line.startswith(tag[0].strip()) for line in others):
+        first, *others = (line[len(tag[0]) :] for line in (first, *others))
+    return "\n".join((first, *others))
 
 
 def _read_inner(match: re.Match[str], group: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 
 from triage.base.lazy_dataclass import dataclass
+from triage.diagnose.context import ranks_of
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
 from triage.model import EndingDetail, Evidence, ExitDetail, StackDetail
@@ -43,15 +44,18 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
         for index in matched.known - matched.causing
         if index in matched.bare_signals or is_end_report(facts[index])
     }
+    stops = [facts[index] for index in matched.stops]
+    # DeepSpeed's launcher stops all its processes, also those that ended: this does not show who still ran.
+    stops_all = ranks_of(stops) >= ranks_of(facts)
+    silent |= matched.stops if stops_all else set()
     telling = [facts[index] for index in matched.known - matched.bare_signals - silent]
     causing = [facts[index] for index in matched.causing - matched.bare_signals]
     messages = [fact for fact in failures if fact.kind != "exit"]
     lines = {(facts[index].source, facts[index].offset) for index in matched.known | matched.noise}
     signals = {(facts[index].source, facts[index].offset) for index in matched.bare_signals}
     endings = [one for one in endings if _place(one) not in lines or (_has_condition(one) and _place(one) in signals)]
-    stops = [facts[index] for index in matched.stops]
     victims = [facts[index] for index in matched.lost_peers]
-    coverage = _Coverage([*telling, *messages], victims, stops)
+    coverage = _Coverage([*telling, *messages], victims, stops, stops_all=stops_all)
     strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
     strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
     strong = [one for one in strong if not (matched.known and lists_worker_errors(one))]
@@ -61,7 +65,7 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     if messages or (matched.causing and not (own_ends and matched.causing <= matched.outside)):
         return strong
     victims += [facts[index] for index in matched.outside]
-    coverage = _Coverage([facts[index] for index in matched.known - silent], victims, stops)
+    coverage = _Coverage([facts[index] for index in matched.known - silent], victims, stops, stops_all=stops_all)
     stacks = _Places(fact for fact in facts if isinstance(fact.detail, StackDetail))  # below `Timeout (0:05:00)!`
     weak = [one for one in endings if not _is_strong(one) and not coverage.covers(one)]
     weak = [one for one in weak if not any(stacks.list_among(one))]
@@ -168,8 +172,9 @@ class _Coverage:
     """
 
     def __init__(
-        self, facts: Collection[Evidence], victims: Iterable[Evidence] = (), stops: Collection[Evidence] = ()
+        self, facts: Collection[Evidence], victims: Iterable[Evidence], stops: Collection[Evidence], *, stops_all: bool
     ) -> None:
+        self._stops_all = stops_all
         self._stops = [(fact.source, fact.offset, fact.origin.rank) for fact in stops]
         later = {id(fact) for fact in stops}
         self._ranks = {fact.origin.rank for fact in facts if fact.kind != "exit" and id(fact) not in later} - {None}
@@ -188,8 +193,10 @@ class _Coverage:
         )
 
     def _was_stopped(self, ending: Evidence) -> bool:
-        """Whether a launcher stopped the rank, unless the ending stands before that in the same source."""
+        """Whether a launcher stopped the rank before, as the same source shows; in another source, whether it stopped
+        this rank and not all.
+        """
         return any(
-            rank == ending.origin.rank and not (source == ending.source and ending.offset < offset)
+            rank == ending.origin.rank and (offset <= ending.offset if source == ending.source else not self._stops_all)
             for source, offset, rank in self._stops
         )

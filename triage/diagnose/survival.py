@@ -125,7 +125,8 @@ def is_outlived(fact: Evidence, others: Iterable[Evidence], progress: Progress) 
     if time is None or fact.inherits_time:
         return False
     latest = max((own for other in later if (own := _own_time(other)) is not None), default=math.inf)
-    return sum(time < when <= latest for when, _ in progress.times.get(rank, ())) >= FEWEST_STEPS
+    steps = [when for when, source in progress.times.get(rank, ()) if source != fact.source]
+    return sum(time < when <= latest for when in steps) >= FEWEST_STEPS
 
 
 def _own_time(fact: Evidence) -> float | None:

@@ -14,8 +14,9 @@ _NAMES = lazy_re(r"\[[^\]]{0,200}\]|<[^>]{0,200}>|\([^()]{0,200}\)|'[^']{0,200}'
 # Who writes it: `run.sh: `, `srun: error: node7: `.
 _WRITER = lazy_re(r"^(?:[A-Za-z][\w.@/-]{0,80}(?:\[\d{1,8}\])?: ){0,4}")
 _PART = (
-    r"app(?:lication)?|bash|child(?:ren)?|cluster|command|container|execution|jobs?|launcher|main|pod|process(?:es)?|"
-    r"prog(?:ram)?|ranks?|run|script|shell|stage|steps?|sub-?process(?:es)?|tasks?|training|workers?|workflow"
+    r"app(?:lication)?|bash|child(?:ren)?|cluster|command|compiler|container|execution|jobs?|launcher|ld|linker|main|pod|"
+    r"process(?:es)?|prog(?:ram)?|ranks?|run|script|shell|stage|steps?|sub-?(?:command|process)(?:s|es)?|tasks?|training|"
+    r"workers?|workflow"
 )
 _END = r"died|ended|exit(?:code|ed|ing|s)?|fail(?:ed|s|ure)?|finished|return(?:ed|s)|terminated"
 _NOTHING = (

@@ -49,6 +49,25 @@ def test_what_ranks_print_below_their_failures_is_no_usual_output() -> None:
     assert last_texts(STEPS + one + "resumed from 7\n" * (MOST_USUAL_BEHIND + 1)) == []
 
 
+@pytest.mark.parametrize(
+    ("behind", "has_end"),
+    [("", True), ("step 51 loss 1.0\n" * (MOST_USUAL_BEHIND + 1), False), ("resumed from 7\n", True)],
+)
+def test_a_failure_that_many_ranks_print_in_a_few_lines_is_no_usual_output(behind: str, has_end: bool) -> None:
+    """Behind a block that repeats up to the end, with a failure in each, nothing went on."""
+    block = "lr: mismatched types\n./a.cue:{0}:1\n./b.cue:{0}:2\nlaunch: evaluation failed (exit 1)\n"
+    assert (last_texts(STEPS + "".join(map(block.format, range(5))) + behind) != []) is has_end
+
+
+def test_a_stream_behind_a_timestamp_stands_before_the_writer() -> None:
+    """CloudWatch's stream names no process: the worker behind it does."""
+    start = "2026-06-05T20:45:48.047206+00:00 train/algo-1 (RayTrainWorker pid={}) "
+    steps = "".join(f"{start.format(pid)}step {step} loss 2.1\n" for step in range(30) for pid in (412, 413))
+    frames = "".join(f"tidal3d  00000000a6283{n}  smooth_\n" for n in range(3))
+    lines = [f"{start.format(pid)}{line}\n" for pid in (412, 413) for line in ("grid: broken", *frames.split("\n"))]
+    assert last_texts(steps + "".join(lines))[0].endswith("grid: broken")
+
+
 def test_writers_are_told_apart() -> None:
     """Rank 1 died, the others went on."""
     text = "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(50) for rank in (0, 1) if rank == 0 or n < 40)

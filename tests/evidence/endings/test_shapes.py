@@ -21,6 +21,8 @@ from triage.evidence.endings.shapes import has_text, is_stack
         b"Traceback (most recent call last):",
         b"Sending process 412 closing signal SIGTERM",
         b"Killing subprocess 412",
+        b"n7.local: rank 2 died from signal 15",
+        b"n7.local: rank 2 exited with code 3",
         b"goroutine 17 [running]:",
         b"stack backtrace:",
         b"Stack backtrace:",

@@ -23,6 +23,8 @@ def scanned(tail: bytes, before: int = 0) -> ScanResult:
         (b"agentd[81]: rank 3: exiting with code 81", True),
         (b"exiting with status 3.", True),
         (b'{"level": "fatal", "msg": "cannot load manifest"}', True),
+        (b'ts=2026-09-28T05:59:17Z level=fatal comp=sentinel msg="run stopped"', True),
+        (b"mode=fatal comp=sentinel", False),
         (b"exiting with code 0", False),
         (b"exiting with code 81 is what it did", False),
         (b'{"level": "error", "mode": "fatal"}', False),

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Set
 from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_range, format_ranks
 from triage.diagnose.context import LONG_SILENCE, SANE_WORLD, RuleContext, ranks_of
-from triage.diagnose.graph import CausalGraph
+from triage.diagnose.endings import is_stated_ending
+from triage.diagnose.graph import CausalGraph, is_status_ending
 from triage.diagnose.open_calls import describe_stacks, name_wait, read_job_progress
 from triage.diagnose.phrases import agree
 from triage.diagnose.rules.waits import calls_differ
@@ -98,6 +99,7 @@ def left_early(context: RuleContext) -> list[Evidence]:
         return []  # calls that cannot match do not end, whoever left
     waiting, unlisted = context.ranks_with("waiting", "peer-lost"), _find_unlisted(context)
     leaving = {rank for rank in context.all_ranks if context.doing.get(rank) == "leaving"}
+    leaving -= ranks_of(fact for fact in context.facts if is_stated_ending(fact) and not is_status_ending(fact))
     left = (set(context.finished) | unlisted | leaving) - waiting - context.failed
     if not left or not waiting - left - context.finished:
         return []

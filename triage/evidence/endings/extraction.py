@@ -25,9 +25,10 @@ _KERNEL_LAYERS = frozenset(("dmesg -T", "kernel in syslog", "kernel in a journal
 _KERNEL_FILE = lazy_re(r"(?:^|/)(?:(?:dmesg|kern(?:el)?)(?:[-_.][^/]*)?|(?:kernel|dmesg)/[^/]*)$")
 _LONGEST_RECORD = 4000
 _STATUSES = range(STATUS, STATEMENT)
-_EXIT_HINTS = (b"exiting with ", b'"fatal"')
+_EXIT_HINTS = (b"exiting with ", b'"fatal"', b"=fatal")
 _EXIT = lazy_re(
     rb"\bexiting with (?:exit )?(?:code|status) [1-9]\d{0,9}\W{0,3}$|\"(?:level|lvl|severity)\" ?: ?\"fatal\""
+    rb"|(?:^|[ \t\"])(?:level|lvl|severity|sev)=fatal[ \t]"
 )
 _LONGEST_EXIT = 2000
 _MOST_EXITS = 64

@@ -37,7 +37,8 @@ _WHOLE, _NOTHING = slice(0, 1 << 62), slice(0, 0)
 _NUMBER = lazy_re(rb"\s*\d+: |\[\d+\] ")
 _STREAM = lazy_re(rb"<std(?:out|err|diag)>")
 _PREFIX = lazy_re(
-    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w.-]{1,40}\[\d{1,8}\]: )?)?"
+    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w.-]{1,40}\[\d{1,8}\]: |"
+    rb"[\w./-]{1,80} (?=[\[(]))?)?"
     rb"(?P<writer>\[[Rr]ank ?\d+\]:?|"
     rb"\[[^\]\s]{1,40}\](?:\[[^\]\s]{1,40}\])?(?:<std\w+>)?:|\[pod/[^\]]{1,120}\]|"
     rb"\([\w.:<>]{1,60}(?: \w+=\S+)? pid=\d+[^)]{0,60}\)(?:\x1b\[\d*m)?| {0,5}\d{1,6}: |"
@@ -291,7 +292,7 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     for (writer, _), own in owns.items():
         totals[writer] += own
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
-    belonging = _list_belonging(lines, examples)
+    belonging = _list_belonging(lines, examples) | _list_repeated(lines, examples)
     for (writer, shape), own in owns.items():
         if shape in belonging:
             continue
@@ -334,12 +335,52 @@ def _list_belonging(lines: Sequence[PhysicalLine], examples: Mapping[bytes, byte
     return {shape for shape, behind in failures.items() if len(behind) > 1} - elsewhere
 
 
+def _list_repeated(lines: Sequence[PhysicalLine], examples: Mapping[bytes, bytes]) -> set[bytes]:
+    """Return the shapes of a block of a few lines that a writer repeats up to its end, with a failure in each, and that
+    stand nowhere else: many ranks print it into one file.
+    """
+    owns: dict[bytes, list[PhysicalLine]] = defaultdict(list)
+    for line in lines:
+        owns[line.writer].append(line)
+    repeated, elsewhere = set[bytes](), set[bytes]()
+    for own in owns.values():
+        start = _find_repeated(own, examples)
+        run = {line.form.shape for line in own[start:]} & examples.keys()
+        is_block = not any(is_progress(examples[shape]) for shape in run)
+        repeated |= run if is_block else set()
+        elsewhere |= {line.form.shape for line in (own[:start] if is_block else own)}
+    return {shape for shape in repeated - elsewhere if not _is_failing(examples[shape][:_LONGEST_HINT])}
+
+
+def _find_repeated(lines: Sequence[PhysicalLine], examples: Mapping[bytes, bytes]) -> int:
+    """Return the index from which on lines of one writer repeat a block with a failure; their number if none does."""
+    last, start = dict[bytes, int](), len(lines)
+    for index, line in enumerate(lines):
+        shape = line.form.shape
+        before = last.get(shape)
+        last[shape] = index
+        if before is None or index - before > _REACH_OF_FAILURE or shape not in examples:
+            continue
+        if _is_failing(examples[shape][:_LONGEST_HINT]):
+            start = min(start, max(0, before - (index - before) + 1))
+    return start
+
+
 @ask_masked
 def _is_strong(line: bytes) -> bool:
+    return _strength_of(line) == "strong"
+
+
+@ask_masked
+def _is_failing(line: bytes) -> bool:
+    return _strength_of(line) != "unlike"
+
+
+def _strength_of(line: bytes) -> str:
     if not _has_hint(line):
-        return False
+        return "unlike"
     text = line.decode("utf-8", "replace")
-    return classify_raw(text, parse_prefix(text).text).strength == "strong"
+    return classify_raw(text, parse_prefix(text).text).strength
 
 
 def _is_announced(lines: Sequence[PhysicalLine], shape: bytes) -> bool:

@@ -71,7 +71,8 @@ FORMS: tuple[Form, ...] = (
         PROGRAM_ERROR,
         "any",
         r"^(?:[\w.@/+-]{1,60}(?:\[\d+\])?: (?:error|fatal|FATAL|Error|ERROR|abort|panic)\b(?:\[\w+\])?:?|"
-        r"\[[\w.@/+-]{1,60}\] (?:error|fatal|FATAL|Error|ERROR|abort|panic): ?) \S",
+        r"\[[\w.@/+-]{1,60}\] (?:error|fatal|FATAL|Error|ERROR|abort|panic): ?|"
+        r"[\w.@/+-]{1,60} (?:error|fatal) {1,4}:) \S",  # as nvcc's tools write it
         "slurmstepd: error: execve(): /workspace/bin/train: No such file or directory",
         MESSAGE + 2,
     ),
@@ -92,6 +93,14 @@ FORMS: tuple[Form, ...] = (
         r"^(?:g?make|ninja|cmake|bazel|cargo|npm)(?:\[\d+\])?: (?:\*\*\*|build stopped|error|ERR!) ?\S",
         "make: *** No rule to make target 'data/tok.bin', needed by 'train'.  Stop.",
         MESSAGE,
+    ),
+    weak(
+        "linker",
+        "linker",
+        r"(?:: |\berror: )undefined (?:reference to|symbol:) \S|"
+        r"\bld(?:\.\w{1,10})?: (?:error: )?(?:cannot|unable to) find \S",
+        "k.cpp:(.text+0x1a): undefined reference to `gemm_bf16'",
+        MESSAGE + 2,
     ),
     weak(
         "peer of ssh",

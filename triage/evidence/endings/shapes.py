@@ -51,7 +51,7 @@ _STACK_START = lazy_re(
 )
 _STACK_PART = lazy_re(
     rb"0x[0-9a-f]|most recent call|(?: {3,}|\t)at \S|=   [A-Z]{3}|\bSending process \d+ closing signal SIG"
-    rb"|\bKilling subprocess \d"
+    rb"|\bKilling subprocess \d|\b(?:rank|task|process|worker) \d{1,7} (?:died from|exited with|was killed)\b"
     rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
     rb"|\b(?:stopping|exiting(?: with (?:exit )?(?:code|status) \d+)?|giving up|shutting down|aborting|quitting)"
     rb"(?: now)?\W{0,3}$"
@@ -60,6 +60,7 @@ _STACK_PART = lazy_re(
 _STACK_HINTS = (
     *(b"   at ", b"\tat ", b"=   "),
     *(b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: "),
+    *(b"died from", b"exited with", b"was killed"),
     *(b"stopping", b"exiting", b"giving up", b"shutting", b"aborting", b"quitting"),
 )
 FEWEST = 3
