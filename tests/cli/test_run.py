@@ -206,3 +206,38 @@ def test_a_store_that_cannot_be_used_changes_no_status(tmp_path: Path) -> None:
     status, _, errors = run(tmp_path, "--store", "broken.db", *python(FAILING))
     assert status == 1
     assert b"not stored" in errors
+
+
+def test_a_missing_route_is_an_error_before_the_command_starts(tmp_path: Path) -> None:
+    """With `--notify` and no route nothing runs: at the end the report would be missing, too."""
+    settings = {**os.environ, "TRIAGE_CONFIG": str(tmp_path / "none.toml"), "PYTHONPATH": str(ROOT)}
+    (tmp_path / "none.toml").write_text("")
+    command = [sys.executable, "-m", "triage", "run", "--notify", "--", "touch", "started"]
+    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, check=False, timeout=60)
+    assert (done.returncode, (tmp_path / "started").exists()) == (2, False)
+    assert b"--notify needs a route" in done.stderr
+
+
+def test_a_broken_store_does_not_cost_the_report_of_a_notification(tmp_path: Path) -> None:
+    """With `--notify` too the report comes, and says that it was not stored."""
+    (tmp_path / "broken.db").write_text(json.dumps("no database" * 1000))
+    (tmp_path / "triage.toml").write_text('[[routing.routes]]\nto = "slack:C1"\n')
+    settings = {**os.environ, "TRIAGE_CONFIG": str(tmp_path / "triage.toml"), "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "triage", "run", "--notify", "--store", "broken.db", *python(FAILING)]
+    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, check=False, timeout=60)
+    assert done.returncode == 1
+    assert b"UNKNOWN FAILURE" in done.stderr
+    assert b"not stored" in done.stderr
+
+
+def test_a_notified_failure_says_that_it_came_before(tmp_path: Path) -> None:
+    """The report of the second job with the same cause says so with `--notify`, as it does without."""
+    (tmp_path / "triage.toml").write_text('[[routing.routes]]\nto = "slack:C1"\n')
+    settings = {**os.environ, "TRIAGE_CONFIG": str(tmp_path / "triage.toml"), "PYTHONPATH": str(ROOT)}
+    reports = []
+    for loss in ("3.2", "3.4"):
+        command = [sys.executable, "-m", "triage", "run", "--notify", "--store", "s.db"]
+        command += python(FAILING.replace("3.2", loss))
+        done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, check=False, timeout=60)
+        reports.append(done.stderr.decode())
+    assert ["Second time" in report for report in reports] == [False, True]

@@ -22,7 +22,9 @@ def test_causes_are_listed_and_filtered(client: TestClient) -> None:
     assert row == client.get(f"/api/v1/causes/{KILLED}").json()
     (incident,) = client.get("/api/v1/incidents", params={"cause": KILLED}).json()["incidents"]
     assert incident["at"] == row["last_at"]
-    assert client.get("/api/v1/causes/u-ffffff").status_code == 404
+    for unknown in ("u-ffffff", "data.no-such"):
+        answer = client.get(f"/api/v1/causes/{unknown}")
+        assert (answer.status_code, answer.json()["error"]["message"]) == (404, f"the store has no cause {unknown}")
 
 
 def test_a_cause_is_fixed_and_comes_back(client: TestClient) -> None:

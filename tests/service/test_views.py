@@ -101,3 +101,24 @@ def test_subscriptions_by_role_and_target(signed_in: TestClient, store: Store) -
     assert "webhook:team" in signed_in.get("/views", headers=anna | HTML).text
     entries = signed_in.get("/api/v1/audit", params={"subject": KILLED}, headers=mira).json()["entries"]
     assert [entry["action"] for entry in entries] == ["unsubscribe", "subscribe"]
+
+
+def test_a_view_is_subscribed_if_posts_know_its_filters(signed_in: TestClient, store: Store) -> None:
+    """The order of a list is no filter; a view with a status is not offered, and refused."""
+    ben = header(store, "ben", "ingest", "curate")
+
+    def save(name: str, **query: str) -> str:
+        view = {"name": name, "page": "causes", "query": query}
+        return str(signed_in.post("/api/v1/views", json=view, headers=ben).json()["id"])
+
+    ordered, by_status = save("hosts", host="node1", order="week"), save("mine", status="open", assignee="ben")
+    save("words", q="killed")
+    page = signed_in.get("/views", headers=ben | HTML).text
+    assert page.count(f'name="view" value="{ordered}"') == 1
+    assert f'name="view" value="{by_status}"' not in page
+    assert "Posts cannot be filtered by assignee." in page
+    assert "Posts cannot be filtered by words." in page
+    row = signed_in.post("/api/v1/subscriptions", json={"to": "webhook:team", "view": ordered}, headers=ben).json()
+    assert row["filter"] == {"host": "node1"}
+    refused = signed_in.post("/api/v1/subscriptions", json={"to": "webhook:team", "view": by_status}, headers=ben)
+    assert refused.status_code == 400

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.store.factories import NOW, known_diagnosis, unknown_diagnosis
@@ -69,6 +71,37 @@ def test_nothing_of_a_deleted_incident_stays(store: Store) -> None:
     assert (entry.action, entry.actor, entry.at, entry.details) == ("delete", "mira", NOW + 1, {"because": "ticket 17"})
     with pytest.raises(NotFoundError):
         store.incidents.get(identifier)
+
+
+def test_a_file_has_no_bytes_of_a_deleted_incident(tmp_path: Path) -> None:
+    """Neither the file nor its log has a sentence of the incident afterwards, also in pages that nothing uses."""
+    sentence = f"the {SECRET} is torn".encode()
+    path = tmp_path / "triage.db"
+    with Store.open(path) as store:
+        identifier = fill(store)
+        store.incidents.add(unknown_diagnosis("other", "KeyError: 'weights' is gone"), now=NOW)
+        assert sentence in read_files(path)
+        delete_incident(store.connections, store.incidents, identifier, actor="mira", because="asked")
+        assert sentence not in read_files(path)
+
+
+def test_a_deletion_does_not_wait_for_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While somebody reads an old state its bytes stay in the log; the next emptying drops them."""
+    monkeypatch.setattr(maintenance, "LOG_SECONDS", 0.05)
+    path = tmp_path / "triage.db"
+    with Store.open(path) as store, Store.open(path) as reader:
+        identifier = fill(store)
+        with reader.connections.snapshot() as db:
+            assert db.execute("SELECT count(*) FROM incident").fetchone()[0] == 1
+            delete_incident(store.connections, store.incidents, identifier, actor="mira", because="asked")
+        assert store.search.count_incidents() == 0
+        assert maintenance.empty_log(store.connections)
+        assert f"the {SECRET} is torn".encode() not in read_files(path)
+
+
+def read_files(path: Path) -> bytes:
+    """Return the bytes of a file of SQLite and of its log."""
+    return b"".join(file.read_bytes() for file in sorted(path.parent.glob(f"{path.name}*")))
 
 
 def test_a_cluster_with_others_stays(store: Store) -> None:

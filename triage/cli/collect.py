@@ -44,6 +44,7 @@ def collect(output: Bundle, pid: Pids = None, match: Match = None, seconds: Seco
     from triage.cli import progress
     from triage.cli.streams import write_stderr
     from triage.collect import collect as write_bundle
+    from triage.render.phrases import format_bytes, format_count
     from triage.render.sanitize import sanitize_line
 
     with progress.status_line(quiet=False) as show:
@@ -55,7 +56,9 @@ def collect(output: Bundle, pid: Pids = None, match: Match = None, seconds: Seco
             max_bytes=mib << 20,
             report=lambda name: show(sanitize_line(name)),
         )
-    write_stderr(f"{output}: {len(result.names)} files, {result.size / 1e6:.1f} MB before compression\n")
+    write_stderr(
+        f"{output}: {format_count(len(result.names), 'file')}, {format_bytes(result.size)} before compression\n"
+    )
     for name, reason in result.missing[:_MAX_LISTED]:
         write_stderr(f"  missing: {sanitize_line(f'{name}: {reason}')}\n")
     if len(result.missing) > _MAX_LISTED:

@@ -43,6 +43,7 @@ def fetch(address: Address, output: Directory, since: Since = "1d", until: Until
     from triage.cli.streams import write_stderr
     from triage.fetch import SOURCES, find_source, save
     from triage.fetch.interface import parse_query
+    from triage.render.phrases import format_bytes, format_count
 
     now, most = time.time(), values.parse_size(limit, "--limit")
     span = options.parse_time(since, now), options.parse_time(until, now) if until else now
@@ -59,5 +60,5 @@ def fetch(address: Address, output: Directory, since: Since = "1d", until: Until
             f"{query.scheme}://{query.host} has no such lines", hint="check the query, and the span with --since"
         )
     cut = f", cut at --limit {limit}" if fetched.is_cut else ""
-    write_stderr(f"{output}: {len(fetched.names)} files, {fetched.size / 1e6:.1f} MB{cut}\n")
+    write_stderr(f"{output}: {format_count(len(fetched.names), 'file')}, {format_bytes(fetched.size)}{cut}\n")
     write_stderr(f"  try: triage ingest {output}\n")

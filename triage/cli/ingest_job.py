@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from triage.cli import progress, streams, values
 
 if TYPE_CHECKING:
+    from triage.base.errors import StoreError
     from triage.model.diagnosis import Diagnosis
     from triage.model.store import Recurrence
     from triage.pipeline import Options
@@ -85,16 +86,19 @@ def diagnose(
     """Diagnose a job, store the diagnosis and notify the routes; return it, and how often its cause occurred."""
     from triage import pipeline
 
+    routed = None
+    if notify:
+        from triage.cli.notify import load_routes, store_and_notify
+
+        routed = load_routes(store, no_store)  # a missing route is an error before anything is read
     with progress.progress_bar(quiet) as callback:
-        if not notify and (no_store or not has_store(store)):
+        if routed is None and (no_store or not has_store(store)):
             return pipeline.ingest(paths, options, callback), None
         diagnosis, audit = pipeline.ingest_with_audit(paths, options, callback)
     from triage.render import environment
 
-    if notify:
-        from triage.cli.notify import store_and_notify
-
-        return store_and_notify(diagnosis, store, no_store, environment.as_document(audit)), None
+    if routed is not None:
+        return store_and_notify(diagnosis, routed, environment.as_document(audit))
     return store_and_compare(diagnosis, store, environment.as_document(audit))
 
 
@@ -146,10 +150,7 @@ def store_and_compare(
     With `settings`, the document of `triage env`, those of the job are stored too. A store that cannot be used is only
     a warning, because the diagnosis matters more.
     """
-    import dataclasses
-
     from triage.base.errors import StoreError
-    from triage.model.evidence import Warning
     from triage.store import Store, store_location
     from triage.store.recurrence import find_recurrence
 
@@ -161,8 +162,17 @@ def store_and_compare(
             save_settings(opened, stored.id, settings)
             return stored.diagnosis, find_recurrence(opened, stored.id)
     except StoreError as error:
-        warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
-        return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning)), None
+        return warn_not_stored(diagnosis, error), None
+
+
+def warn_not_stored(diagnosis: Diagnosis, error: StoreError) -> Diagnosis:
+    """Return the diagnosis with the warning that it was not stored."""
+    import dataclasses
+
+    from triage.model.evidence import Warning
+
+    warning = Warning("not-stored", error.path, f"not stored: {error.message}; {error.hint}")
+    return dataclasses.replace(diagnosis, warnings=(*diagnosis.warnings, warning))
 
 
 def has_store(store: str | None) -> bool:

@@ -11,39 +11,46 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from triage.base.errors import OptionError
+from triage.base.errors import OptionError, StoreError
 from triage.bots import build_bots
 from triage.bots.announce import Topic, announce, announce_pace, store_and_announce
 from triage.bots.pace import PaceReport
 from triage.bots.work import deliver_due, run
 from triage.cli.config import load_settings
-from triage.cli.ingest_job import save_settings
+from triage.cli.ingest_job import save_settings, warn_not_stored
 from triage.model import Diagnosis, Episode, Warning
+from triage.model.store import Recurrence
 from triage.render.phrases import format_count
 from triage.store import Store
+from triage.store.recurrence import find_recurrence
 
 if TYPE_CHECKING:
     from triage.settings import Settings
     from triage.settings.notifications import RoutingSettings
 
 
-def store_and_notify(diagnosis: Diagnosis, store: str | None, no_store: bool, own: Mapping[str, Any]) -> Diagnosis:
-    """Store the diagnosis with the job's own settings, notify the routes, and return it as stored.
+def store_and_notify(
+    diagnosis: Diagnosis, settings: Settings, own: Mapping[str, Any]
+) -> tuple[Diagnosis, Recurrence | None]:
+    """Store the diagnosis with the job's own settings and notify the routes.
 
-    Notifications that could not be sent wait in the outbox, and the report gets a warning. Raises OptionError without
-    routes.
+    Return it as stored, and how often its cause ended jobs before. Notifications that could not be sent wait in the
+    outbox, and the report gets a warning; so it does for a store that cannot be used.
     """
-    settings = _load_settings(store, no_store)
-    with Store.open(settings.store.path) as opened:
-        stored = store_and_announce(opened, diagnosis, settings.routing)
-        save_settings(opened, stored.id, own)
-        counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
+    try:
+        with Store.open(settings.store.path) as opened:
+            stored = store_and_announce(opened, diagnosis, settings.routing)
+            save_settings(opened, stored.id, own)
+            recurrence = find_recurrence(opened, stored.id)
+            counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
+    except StoreError as error:
+        return warn_not_stored(diagnosis, error), None
     waiting = counts.later + counts.dead
     if not waiting:
-        return stored.diagnosis
+        return stored.diagnosis, recurrence
     message = f"{format_count(waiting, 'notification')} not delivered yet; `triage outbox list` shows them"
     warnings = (*stored.diagnosis.warnings, Warning("not-told", None, message))
-    return dataclasses.replace(stored.diagnosis, warnings=warnings)
+    return dataclasses.replace(stored.diagnosis, warnings=warnings), recurrence
 
 
 class WatchNotifier:
@@ -80,7 +87,7 @@ class WatchNotifier:
 @contextlib.contextmanager
 def watch_notifier(paths: Sequence[str], store: str | None, no_store: bool) -> Iterator[WatchNotifier]:
     """Yield a notifier while a thread delivers; deliver once more at the end. Raises OptionError without routes."""
-    settings = _load_settings(store, no_store)
+    settings = load_routes(store, no_store)
     bots, days = build_bots(settings), settings.routing.give_up_days
     stop = threading.Event()
     with Store.open(settings.store.path) as opened:
@@ -96,7 +103,8 @@ def watch_notifier(paths: Sequence[str], store: str | None, no_store: bool) -> I
             deliver_due(opened, bots, give_up_days=days)
 
 
-def _load_settings(store: str | None, no_store: bool) -> Settings:
+def load_routes(store: str | None, no_store: bool) -> Settings:
+    """Return the settings with the routes for `--notify`. Raises OptionError without routes or a store."""
     settings = load_settings({"store.path": store}).settings
     if no_store:
         raise OptionError("--notify needs the store for its outbox", hint="leave out --no-store")

@@ -66,8 +66,12 @@ def run(
     from triage.evidence.job_facts import parse_labels
     from triage.watch.command_run import run_command
 
-    parse_labels(label or ())  # a wrong one is an error before the command starts
+    # What is wrong with the options is an error before the command starts, not after it has run for days.
+    parse_labels(label or ())
+    if notify:
+        from triage.cli.notify import load_routes
 
+        load_routes(store, no_store)
     directory = output or Path(f"triage-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     console = _create(directory)
     with console.open("ab") as log:

@@ -30,7 +30,6 @@ def save(pieces: Iterable[Piece], directory: Path, limit: int) -> FetchedFiles:
     """Append each piece to its file, up to `limit` bytes in all. Raises OptionError if a file cannot be written."""
     size, names, problems = 0, dict[str, None](), list[str]()
     try:
-        directory.mkdir(parents=True, exist_ok=True)
         for piece in pieces:
             if piece.problem:
                 problems.append(f"{piece.name}: {piece.problem}")
@@ -38,6 +37,7 @@ def save(pieces: Iterable[Piece], directory: Path, limit: int) -> FetchedFiles:
             data = piece.text.encode("utf-8", "replace")
             if size + len(data) > limit:
                 return FetchedFiles(tuple(names), size, True, tuple(problems))
+            directory.mkdir(parents=True, exist_ok=True)  # not before: a query without lines leaves no directory
             name = _safe_name(piece.name)
             with (directory / name).open("ab" if name in names else "wb") as file:
                 file.write(data)

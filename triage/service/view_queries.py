@@ -55,6 +55,11 @@ def list_parameters(page: ViewPage, query: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def filters_of(view: SavedView) -> dict[str, str]:
+    """Return the filters of a view, without the order of its list."""
+    return {name: text for name, text in view.query.items() if name != "order"}
+
+
 def save_view(
     store: Store, user: Principal, name: str, page: ViewPage, query: Mapping[str, str], *, is_shared: bool
 ) -> SavedView:
@@ -100,7 +105,7 @@ def subscribe(
         hint = f"one of: {', '.join(targets)}" if targets else "the settings need a route or routing.subscriptions"
         raise OptionError(f"{to!r} takes no subscriptions", hint=hint)
     if view is not None:
-        filter_ = store.saved_views.get(view, user.name).query
+        filter_ = filters_of(store.saved_views.get(view, user.name))
     identifier = store.causes.get(cause).id if cause is not None else None
     return store.subscriptions.add(to, actor=user.name, cause=identifier, filter_=filter_)
 

@@ -119,7 +119,11 @@ class Causes:
             )
             if known is not None:
                 return reference
-        return self._clusters.find_id(reference)
+        try:
+            return self._clusters.find_id(reference)
+        except NotFoundError:
+            hint = "the first page and `triage causes` list the causes"
+            raise NotFoundError(f"the store has no cause {reference}", hint=hint) from None
 
     def _read_sums(self, today: int, identifier: str | None = None) -> tuple[list[Cause], Members]:
         """Return all causes, or at least the one with an id, without hosts and days, and the members of clusters.

@@ -71,7 +71,7 @@ class ClusterActions:
             moved = [_find_key(key, have) for key in keys]
             stay = [key for key in have if key not in moved]
             if not moved or not stay:
-                hint = f"`triage clusters show {cluster}` lists its fingerprints; name some with --key, and leave some"
+                hint = f"leave some of them; `triage clusters show {cluster}` lists all"
                 raise OptionError("a split must move some of the fingerprints, not all", hint=hint)
             before = cluster_links.snapshot(db, [cluster])
             new = self._new(db, moved[0], before)

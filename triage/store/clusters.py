@@ -152,7 +152,9 @@ class Clusters:
                 f"several clusters begin with {reference}",
                 hint="give more of the id: " + ", ".join(row["id"] for row in rows),
             )
-        raise NotFoundError(f"the store has no cluster {reference}", hint="`triage clusters list` shows the clusters")
+        raise NotFoundError(
+            f"the store has no cluster {reference}", hint="the inbox and `triage clusters list` show the clusters"
+        )
 
     def get(self, reference: str, *, now: float | None = None) -> Cluster:
         """Return a cluster, after merges. Raises OptionError."""

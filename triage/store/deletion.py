@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from triage.base.errors import OptionError
 from triage.evidence.redact import redact
-from triage.store import audit
+from triage.store import audit, maintenance
 from triage.store.incidents import Incidents
 from triage.store.interface import Connections, Transaction
 
@@ -47,6 +47,7 @@ def delete_incident(
         _remove_traces(db, num, identifier, row["job"])
         incidents.remove([num])
         audit.write_entry(db, when, actor, "delete", identifier, {"because": because})
+    maintenance.empty_log(connections)
     return Deleted(identifier, tuple(uploads))
 
 

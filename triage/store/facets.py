@@ -10,7 +10,7 @@ from typing import Any
 from triage.store.interface import Connections
 
 FACT = "fact."  # begins the names of filters and facets of facts
-MOST_COUNTED = 5000
+MOST_COUNTED = 2000
 """Hosts and facts are counted in so many matching incidents, the latest ones: each has rows of its own to be read."""
 MANY = 20_000  # where more match, an index that leads to each by itself is slower than reading all in order
 MOST_FACT_VALUES, MOST_FACT_ROWS = 6, 200

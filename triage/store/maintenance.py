@@ -13,6 +13,7 @@ from triage.store.interface import Connections
 from triage.store.sqlite import SqliteConnections
 
 BATCH = 500
+LOG_SECONDS = 2.0
 PROGRESS_STEPS = 10_000  # of SQLite's virtual machine, some milliseconds
 DAY = 86_400
 _WITHOUT_FEEDBACK = "num NOT IN (SELECT incident FROM feedback)"
@@ -120,6 +121,24 @@ def vacuum(connections: Connections) -> None:
     with connections.translate_errors():
         connections.get().execute("VACUUM")
         connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def empty_log(connections: Connections) -> bool:
+    """Empty the write-ahead log of a file, which has old states of its pages; return whether it is empty.
+
+    While a reader needs an old state it stays, after LOG_SECONDS of waiting.
+    """
+    if not isinstance(connections, SqliteConnections):
+        return True
+    with connections.translate_errors():
+        db = connections.get()
+        (before,) = db.execute("PRAGMA busy_timeout").fetchone()
+        db.execute(f"PRAGMA busy_timeout = {int(1000 * LOG_SECONDS)}")
+        try:
+            is_busy = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        finally:
+            db.execute(f"PRAGMA busy_timeout = {before}")
+    return not is_busy
 
 
 def has_file(connections: Connections) -> bool:

@@ -62,4 +62,6 @@ def apply_rules(
                 with connections.write() as db:
                     audit.write_entry(db, when, ACTOR, "retention", str(rule), {"incidents": count})
         done.append((rule, count))
+    if not dry_run and any(count for _, count in done):
+        maintenance.empty_log(connections)
     return done

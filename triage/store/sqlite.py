@@ -199,6 +199,7 @@ class SqliteConnections:
         connection.execute("PRAGMA foreign_keys = ON")
         if self.writable:
             connection.execute("PRAGMA synchronous = FULL")  # stored data survives a power cut
+            connection.execute("PRAGMA secure_delete = ON")  # deleted text leaves no bytes in unused pages
         return connection
 
     def _log_size(self) -> int:

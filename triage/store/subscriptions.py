@@ -32,6 +32,11 @@ class Subscription:
     at: float
 
 
+def find_unusable(query: Mapping[str, str]) -> list[str]:
+    """Return the filters of a list that a post cannot be matched with."""
+    return [name for name in query if name not in FILTERS and not name.startswith(FACT)]
+
+
 class Subscriptions:
     """The subscriptions of a store."""
 
@@ -58,7 +63,7 @@ class Subscriptions:
     ) -> Subscription:
         """Subscribe a target to a cause or to a filter; the same twice is one. Raises OptionError."""
         when, chosen = time.time() if now is None else now, dict(sorted((filter_ or {}).items()))
-        unknown = [name for name in chosen if name not in FILTERS and not name.startswith(FACT)]
+        unknown = find_unusable(chosen)
         if unknown:
             hint = f"posts can be filtered by {', '.join(FILTERS)} and facts"
             raise OptionError(f"a subscription cannot use the filter {unknown[0]}", hint=hint)

@@ -114,6 +114,29 @@ def test_merge_and_undo(open_page: OpenPage, page_server: PageServer) -> None:
     assert len(waiting_clusters(page_server)) >= 2
 
 
+def test_the_form_for_selected_causes_stays_in_sight(open_page: OpenPage) -> None:
+    """It is below a list that does not fit, and at the lower edge of the window while a cause is selected."""
+    page = open_page("curator")
+    page.set_viewport_size({"width": 1366, "height": 420})
+    page.goto("/causes")
+    save = page.locator(".work button")
+    boxes = [save.bounding_box()]
+    page.locator("td.select input").first.check()
+    boxes.append(save.bounding_box())
+    assert [box is not None and box["y"] + box["height"] <= 420 for box in boxes] == [False, True]
+
+
+def test_a_refused_form_comes_back_as_it_was(open_page: OpenPage) -> None:
+    """The link of the error leads to the same list, where the cause is still selected."""
+    page = open_page("curator")
+    page.goto("/causes?order=last")
+    page.locator("td.select input").first.check()
+    page.click(".work button")
+    page.click("text=Back to the form")
+    page.wait_for_url("**/causes?order=last")
+    page.wait_for_selector("td.select input:checked")  # the browser fills the form in after the page came
+
+
 def test_split_ignore_and_reopen(open_page: OpenPage, page_server: PageServer) -> None:
     """On its page a cluster is merged with a pasted address, split, removed from the inbox and reopened."""
     page = open_page("curator")

@@ -17,6 +17,7 @@ from triage.model.diagnosis import Finding
 from triage.model.evidence import Evidence, Origin
 from triage.service import server
 from triage.service.pages import rendering
+from triage.service.pages.incidents import fact_title
 from triage.service.pages.rendering import format_sentence
 from triage.store import Store
 from triage.store.cause_work import WorkChange
@@ -305,6 +306,57 @@ def test_a_problem_is_a_sentence_with_ways_back(client: TestClient) -> None:
     assert "<code>triage list</code> shows the incidents" in page
     assert '<a href="/causes">All causes</a>' in page
     assert format_sentence("i-12 <b> is gone") == "i-12 &lt;b&gt; is gone"
+
+
+def test_a_refused_form_leads_back_to_its_page(client: TestClient) -> None:
+    """The link back has the filters of the page; it never leads to another site, and a page that was read has none."""
+    form = {**HTML, "referer": "http://127.0.0.1:8321/causes?status=open"}
+    page = client.post("/causes/work", data={}, headers=form).text
+    assert '<a href="/causes?status=open" data-back>Back to the form</a>' in page
+    for referrer in ("https://evil.example/causes", "http://127.0.0.1:8321//evil.example/", ""):
+        page = client.post("/causes/work", data={}, headers={**HTML, "referer": referrer}).text
+        assert "evil.example" not in page
+    assert "data-back" not in client.get("/incidents/i-nothere", headers=form).text
+
+
+def test_a_bulk_change_keeps_the_filters(client: TestClient) -> None:
+    """After it the same list is shown; the notice in the address is no filter that could be cleared or saved."""
+    (cause, *_) = client.get("/causes.json?kind=cluster").json()["causes"]
+    page = client.get("/causes?kind=cluster", headers=HTML).text
+    assert '<input type="hidden" name="back" value="/causes?kind=cluster">' in page
+    data = {"cause": cause["id"], "ticket": "https://t.example/browse/OPS-7", "back": "/causes?kind=cluster"}
+    answer = client.post("/causes/work", data=data, headers=HTML)
+    assert (answer.url.path, answer.url.query) == ("/causes", b"kind=cluster&said=worked")
+    assert ">OPS-7</a>" in answer.text
+    data["back"] = "https://evil.example/"
+    answer = client.post("/causes/work", data=data, headers=HTML, follow_redirects=False)
+    assert answer.headers["location"] == "/?said=worked"
+    assert ">Clear<" in page
+    assert ">Clear<" not in client.get("/causes?said=worked", headers=HTML).text
+
+
+def test_a_cause_is_not_repeated_in_its_incidents(client: TestClient, store: Store) -> None:
+    """The rows below a cause have no title while all are equal to the heading, and one each where a title differs."""
+    cause = store.causes.get("data.worker-killed")
+    page = client.get(f"/causes/{cause.id}", headers=HTML).text
+    assert page[page.index("<tbody>") :].count(cause.title) == 0
+    (cluster, *_) = store.clusters.list_clusters()
+    store.cluster_actions.name(cluster.id, "torn shards", actor="tests")
+    page = client.get(f"/causes/{cluster.id}", headers=HTML).text
+    assert page[page.index("<tbody>") :].count('<td class="what">') == 2 * page.count("<tr data-row>")
+
+
+def test_splitting_nothing_says_what_to_select(client: TestClient, store: Store) -> None:
+    """A split without a fingerprint is refused in words of the page."""
+    (cluster, *_) = store.clusters.list_clusters()
+    page = client.post(f"/clusters/{cluster.id}/split", data={}, headers=HTML)
+    assert (page.status_code, "Select those to split off, and leave some" in page.text) == (400, True)
+
+
+@pytest.mark.parametrize(("name", "title"), [("nccl", "NCCL"), ("cuda", "CUDA"), ("team", "Team"), ("ncclx", "Ncclx")])
+def test_headings_of_facts(name: str, title: str) -> None:
+    """Acronyms are in capitals, other names begin with one."""
+    assert fact_title(name) == title
 
 
 def test_signatures_are_folded_by_domain(client: TestClient) -> None:

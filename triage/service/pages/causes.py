@@ -16,7 +16,7 @@ from triage.service import view_queries
 from triage.service.api.causes import FilterDep, OrderQuery, change_work
 from triage.service.api.requests import WorkIn
 from triage.service.dependencies import Curator, SettingsDep, StoreDep, Submitter, Viewer
-from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
+from triage.service.pages.rendering import local_path, page_and_json, redirect_with_notice, render_page
 from triage.store.cause_details import TREND_DAYS
 from triage.store.cause_work import Comment
 from triage.store.search import Filter
@@ -142,13 +142,14 @@ def change_selected(
     date: Annotated[str, Form(max_length=40)] = "",
     assignee: Annotated[str, Form(max_length=100)] = "",
     ticket: Annotated[str, Form(max_length=500)] = "",
+    back: Annotated[str, Form(max_length=2000)] = "/causes",
 ) -> Response:
-    """Change the selected causes; an empty field changes nothing."""
+    """Change the selected causes, and go back to the list; an empty field changes nothing."""
     if not cause:
-        raise OptionError("no cause is selected", hint="go back and select the causes to change")
+        raise OptionError("no cause is selected", hint="select the causes to change")
     values = {"status": status, "fixed_in": fixed_in, "date": date, "assignee": assignee, "ticket": ticket}
     change_work(store, cause[:500], _work_of(values), user.name)
-    return redirect_with_notice("/causes", "worked")
+    return redirect_with_notice(local_path(back), "worked")
 
 
 @router.post("/causes/{cause}/work")

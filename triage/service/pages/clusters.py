@@ -103,7 +103,7 @@ def merge_selected(
 ) -> Response:
     """Merge the selected clusters."""
     if len(cluster) < 2:
-        raise OptionError("merging needs two clusters", hint="go back and select the clusters to merge")
+        raise OptionError("merging needs two clusters", hint="select the clusters to merge")
     _, merged = store.cluster_actions.merge(cluster[:200], actor=user.name, because=because)
     return _redirect(merged, "merged")
 
@@ -213,6 +213,8 @@ def split_cluster(
     because: ReasonForm = "",
 ) -> Response:
     """Move the selected fingerprints into a new cluster."""
+    if not key:
+        raise OptionError("no fingerprint is selected", hint="select those to split off, and leave some")
     _, new = store.cluster_actions.split(cluster, key[:500], actor=user.name, because=because)
     return _redirect(new, "split")
 

@@ -19,6 +19,7 @@ router = APIRouter()
 FACET_TITLES = {"verdict": "Verdict", "domain": "Domain", "signature": "Cause", "cluster": "Cluster", "host": "Host"}
 
 FACT_ORDER = ("team", "user", "project", "partition", "cluster", "image", "torch")  # the others follow by name
+ACRONYMS = ("cann", "cuda", "cudnn", "gpu", "hccl", "nccl", "os", "rccl", "rocm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,11 @@ class Facet:
     chosen: str
     counts: tuple[StatsRow, ...]
     latest: int = 0
+
+
+def fact_title(name: str) -> str:
+    """Return the heading of a fact: its name as people write it."""
+    return name.upper() if name in ACRONYMS else name.capitalize()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +74,7 @@ def list_incidents(
     chosen, facts = dict(query.facts), [name.removeprefix(FACT) for name in counts if name.startswith(FACT)]
     names = sorted(facts, key=lambda name: (FACT_ORDER.index(name) if name in FACT_ORDER else len(FACT_ORDER), name))
     facets += tuple(
-        Facet(FACT + name, name.capitalize(), chosen.get(name, ""), tuple(counts[FACT + name]), latest)
-        for name in names
+        Facet(FACT + name, fact_title(name), chosen.get(name, ""), tuple(counts[FACT + name]), latest) for name in names
     )
     views = tuple(map(view_queries.view_as_dict, store.saved_views.list_views(user.name, "incidents")))
     view = IncidentsView(page.incidents, page.total, page.next, facets, limit, views)

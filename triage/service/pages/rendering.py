@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit, urlunsplit
 
 from fastapi import APIRouter, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -107,12 +107,13 @@ def page_and_json(router: APIRouter, path: str) -> Callable[[Callable[..., Respo
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
-    """The page of an error."""
+    """The page of an error. `back` is the page with the form that was refused, or empty."""
 
     status: int
     code: str
     message: str
     hint: str
+    back: str
 
 
 def error_page(request: Request, status: int, code: str, message: str, hint: str) -> Response:
@@ -120,12 +121,22 @@ def error_page(request: Request, status: int, code: str, message: str, hint: str
     if status == 401 and request.method in ("GET", "HEAD") and request.url.path != "/sign-in":
         address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
         return RedirectResponse(f"/sign-in?next={quote(address, safe='')}", 303)
-    return render_page(request, "problem.html", Problem(status, code, message, hint), status=status)
+    problem = Problem(status, code, message, hint, _find_form(request))
+    return render_page(request, "problem.html", problem, status=status)
+
+
+def _find_form(request: Request) -> str:
+    """Return the path of the page whose form was sent, as the browser says; empty if none of this site was."""
+    referrer = urlsplit(request.headers.get("referer", ""))
+    if request.method != "POST" or referrer.netloc != request.url.netloc:
+        return ""
+    return local_path(urlunsplit(("", "", referrer.path, referrer.query, "")))
 
 
 def redirect_with_notice(path: str, notice: str, fragment: str = "") -> Response:
     """Go to a page that shows one of NOTICES."""
-    return RedirectResponse(f"{path}?{NOTICE_PARAMETER}={notice}{fragment}", 303)
+    mark = "&" if "?" in path else "?"
+    return RedirectResponse(f"{path}{mark}{NOTICE_PARAMETER}={notice}{fragment}", 303)
 
 
 def local_path(address: str) -> str:
@@ -189,7 +200,7 @@ def _freshness(state: ServiceState, user: Principal | None) -> Freshness:
 
 def _common_variables(request: Request) -> dict[str, Any]:
     theme = request.cookies.get("theme", "")
-    query = dict(request.query_params)
+    query = {name: value for name, value in request.query_params.items() if name != NOTICE_PARAMETER}
     pairs = [(name, value) for name, value in request.query_params.multi_items() if name != NOTICE_PARAMETER]
     return {
         "user": get_user(request),
@@ -197,7 +208,7 @@ def _common_variables(request: Request) -> dict[str, Any]:
         "query": query,
         "navigation": NAVIGATION,
         "theme": theme if theme in THEMES else "",
-        "notice": NOTICES.get(query.get(NOTICE_PARAMETER, ""), ""),
+        "notice": NOTICES.get(request.query_params.get(NOTICE_PARAMETER, ""), ""),
         "fresh": _freshness(get_state(request), get_user(request)),
         "store_notice": NOTICES_OF_STORE[get_state(request).condition.get()],
         "version": triage.__version__,

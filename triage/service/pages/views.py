@@ -12,17 +12,23 @@ from starlette.responses import Response
 from triage.service import view_queries
 from triage.service.dependencies import SettingsDep, StoreDep, Submitter, Viewer
 from triage.service.pages.rendering import local_path, page_and_json, redirect_with_notice, render_page
+from triage.store.subscriptions import find_unusable
 
 router = APIRouter()
+FILTER_LABELS = {"q": "words", "new": "new since", "wrong": "marked as wrong"}  # as the lists call them
 
 
 @dataclass(frozen=True, slots=True)
 class ViewsView:
-    """The saved views and the subscriptions that a person sees. `targets` take subscriptions."""
+    """The saved views and the subscriptions that a person sees. `targets` take subscriptions.
+
+    `unusable` has the first filter that posts do not know, as the lists call it, by the id of a view.
+    """
 
     views: tuple[dict[str, Any], ...]
     subscriptions: tuple[dict[str, Any], ...]
     targets: tuple[str, ...]
+    unusable: dict[str, str]
 
 
 @page_and_json(router, "/views")
@@ -33,6 +39,11 @@ def show_views(request: Request, store: StoreDep, settings: SettingsDep, user: V
         tuple(view_queries.view_as_dict(item) for item in views),
         tuple(view_queries.subscription_as_dict(item) for item in store.subscriptions.list_subscriptions()),
         view_queries.list_targets(settings, user),
+        {
+            item.id: FILTER_LABELS.get(names[0], names[0])
+            for item in views
+            if (names := find_unusable(view_queries.filters_of(item)))
+        },
     )
     return render_page(request, "views.html", view)
 
