@@ -113,6 +113,12 @@ def list_named_groups(pattern: str) -> tuple[tuple[str, int], ...]:
     return tuple(compile_pattern(pattern).groupindex.items())
 
 
+def remove_anchors(pattern: str) -> str:
+    r"""Return the pattern without `^`, `$` and `\A`: it is found in each text of which a part matches the pattern."""
+    pieces = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[\^$]"
+    return re.sub(pieces, lambda piece: "(?:)" if piece.group() in ("^", "$", r"\A") else piece.group(), pattern)
+
+
 def _explain_refusal(bare: str, reason: str) -> PatternError:
     for construct, name, hint in _NOT_IN_RE2:
         if re.search(construct, bare):
