@@ -47,6 +47,7 @@ class PatternError(ValueError):
         self.hint = hint
 
 
+@functools.lru_cache(maxsize=CACHED_PATTERNS)
 def verify_pattern(pattern: str) -> None:
     """Raise PatternError unless both RE2 and Python accept the pattern."""
     if not pattern:
