@@ -66,7 +66,7 @@ def warm_cache(catalog: Catalog, tmp_path: Path) -> Path:
     return own
 
 
-@pytest.fixture(scope="module")  # at the end of the run another test has closed its event loop, and closing waits 30 s
+@pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """A Dask cluster of two processes of this machine."""
     with start_cluster() as started:
