@@ -6,7 +6,7 @@ TORCH_VENV := .venv-torch
 MINIMUM_VENV := .venv-minimum
 SAMPLE := samples/jobs/dataloader_worker_killed_tee/job
 
-.PHONY: help demo test test-torch lint format bench bench-meaning samples screenshots team docs docs-check accuracy drill hostile fuzz mutate coverage trust lock test-minimum dist sbom catalog-check catalog-mutate clean
+.PHONY: help demo test test-thorough test-torch lint format bench bench-meaning samples screenshots team docs docs-check accuracy drill hostile fuzz mutate coverage trust lock test-minimum dist sbom catalog-check catalog-mutate clean
 
 help: ## Show what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /\1  \t/p' Makefile
@@ -36,7 +36,10 @@ demo: compiled ## Diagnose a real sample that ships with the project
 	@$(BIN)/triage ingest $(SAMPLE)
 
 test: compiled ## All tests (under ten minutes)
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
+
+test-thorough: compiled ## All tests with all examples and variants, of which `make test` tries a part (an hour)
+	TRIAGE_TESTS=thorough $(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(BIN)/.stamp ## ruff (format and check) and mypy --strict
 	$(BIN)/ruff format --check .

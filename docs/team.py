@@ -1,6 +1,6 @@
 """Play one week of a support team on composed jobs, and write docs/team.md.
 
-`make team` plays 500 jobs, and so does the test. Each job is composed, diagnosed and stored as `triage ingest` does it,
+`make team` plays 500 jobs, the test fewer. Each job is composed, diagnosed and stored as `triage ingest` does it,
 and the team works on causes through the store as the pages, the API and `triage causes` do.
 """
 

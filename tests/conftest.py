@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from tests.effort import EXAMPLES, THOROUGH_EXAMPLES, is_thorough
 from tests.local_cluster import Cluster, start_cluster
 from triage.base import forks
 from triage.catalog.load import load
@@ -30,9 +32,17 @@ def pytest_configure() -> None:
     os.environ.pop("TRIAGE_REDACT", None)
     # A busy machine is slow; that is not a failure.
     hypothesis.settings.register_profile(
-        "any-machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+        "any-machine",
+        max_examples=THOROUGH_EXAMPLES if is_thorough() else EXAMPLES,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
     hypothesis.settings.load_profile("any-machine")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest tests, so that none runs alone at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 def pytest_unconfigure() -> None:
@@ -44,6 +54,16 @@ def pytest_unconfigure() -> None:
 def catalog() -> Catalog:
     """Return the shipped catalog."""
     return load((), strict=False)
+
+
+@pytest.fixture
+def warm_cache(catalog: Catalog, tmp_path: Path) -> Path:
+    """A cache for one test, in which the shipped catalog is compiled already: compiling takes seconds."""
+    own = tmp_path / "cache"
+    own.mkdir(mode=0o700)
+    for file in Path(os.environ["TRIAGE_CACHE"]).glob("catalog-*"):
+        shutil.copy2(file, own)
+    return own
 
 
 @pytest.fixture(scope="session")

@@ -69,10 +69,10 @@ def test_help_imports_little(tmp_path: Path) -> None:
     assert {name.split(".")[1] for name in triage if "." in name} == {"base", "cli"}
 
 
-def test_a_small_job_imports_little(tmp_path: Path, job: Path) -> None:
+def test_a_small_job_imports_little(warm_cache: Path, job: Path) -> None:
     """With a warm cache, `triage ingest` imports only what the diagnosis needs: no typer, no store, no readers."""
     for _ in range(2):
-        triage, others, generated = imported_by("ingest", str(job), "--no-store", cache=tmp_path / "cache")
+        triage, others, generated = imported_by("ingest", str(job), "--no-store", cache=warm_cache)
     assert len(triage) <= TRIAGE_FOR_JOB, triage
     assert len(others) <= OTHERS_FOR_JOB, others
     unneeded = {"typer", "hashlib", "subprocess", "shutil", "tempfile", "sqlite3", "numpy", "yaml", "pydantic"}

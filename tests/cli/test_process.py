@@ -105,11 +105,11 @@ def test_without_a_command_help_goes_to_standard_error() -> None:
     assert b"triage ingest job_logs/" in result.stderr
 
 
-def test_the_second_command_compiles_no_pattern(tmp_path: Path) -> None:
+def test_the_second_command_compiles_no_pattern(tmp_path: Path, warm_cache: Path) -> None:
     """The first `triage ingest` stores its regular expressions, the second finds all; `off` stores none."""
     (tmp_path / "job.log").write_text(LOG, encoding="utf-8")
     stored = []
-    for cache in (str(tmp_path / "cache"), str(tmp_path / "cache"), "off"):
+    for cache in (str(warm_cache), str(warm_cache), "off"):
         arguments = ("ingest", "job.log", "--no-store", "--exact", "--format", "json")
         result = run(*arguments, env={"TRIAGE_CACHE": cache}, cwd=tmp_path)
         assert result.returncode == 0

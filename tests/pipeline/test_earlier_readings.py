@@ -18,6 +18,7 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.shared_catalog import share_catalog
 from triage import pipeline
 from triage.base.options import Options
 from triage.evidence import extraction
@@ -86,6 +87,13 @@ def readings(tmp_path: Path) -> Iterator[Path]:
     """The directory of remembered readings."""
     with readings_in(tmp_path / "cache"):
         yield tmp_path / "cache" / earlier_readings.DIRECTORY
+
+
+@pytest.fixture(scope="module")
+def shared_catalog() -> Iterator[None]:
+    """For tests that diagnose a job a hundred times: each catalog is loaded once."""
+    with share_catalog():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -246,6 +254,7 @@ def change_job(job: Path, draw: Callable[..., object], own: Path) -> None:
         (job / f"node{len(files) + 5}.log").write_bytes(new * 5)
 
 
+@pytest.mark.usefixtures("shared_catalog")
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(data=st.data())
 def test_the_answer_is_the_same_whatever_happened_since(signature: Path, data: st.DataObject) -> None:
@@ -259,6 +268,7 @@ def test_the_answer_is_the_same_whatever_happened_since(signature: Path, data: s
             change_job(job, data.draw, own)
 
 
+@pytest.mark.usefixtures("shared_catalog")
 @settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.data())
 def test_damage_is_as_if_nothing_was_remembered(data: st.DataObject) -> None:
@@ -361,13 +371,13 @@ def test_the_oldest_are_removed_first(tmp_path: Path, max_bytes: int, max_age: f
     earlier_readings.remove_old_readings(tmp_path / "none", max_bytes, max_age)
 
 
-def test_processes_at_once_give_one_answer(tmp_path: Path) -> None:
+def test_processes_at_once_give_one_answer(tmp_path: Path, warm_cache: Path) -> None:
     """Several commands that read and write the same cache, while the job grows between two rounds."""
     job = tmp_path / "job"
     job.mkdir()
     (job / "node0.log").write_bytes((LINES[0] * 1000 + LINES[2] + LINES[1]) * 3)
     command = [sys.executable, "-m", "triage", "ingest", str(job), "--format", "json", "--no-store", "-q"]
-    environment = {**os.environ, "TRIAGE_CACHE": str(tmp_path / "cache")}
+    environment = {**os.environ, "TRIAGE_CACHE": str(warm_cache)}
     for _ in range(2):
         runs = [
             subprocess.Popen([*command, *more], stdout=subprocess.PIPE, env=environment)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator
 from itertools import product
@@ -219,15 +220,30 @@ def settings(tmp_path: Path, database: str, request: pytest.FixtureRequest) -> S
     )
 
 
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, list[Any]]]:
+    """A filled store in SQLite and its values, made once; tests use copies."""
+    place = tmp_path_factory.mktemp("filled")
+    with Store.open(place / "triage.db") as store:
+        values = fill(store, place)
+        store.connections.get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return place / "triage.db", values
+
+
 @pytest.fixture
-def team_store(settings: Settings) -> Iterator[Store]:
+def team_store(settings: Settings, database: str, request: pytest.FixtureRequest) -> Iterator[Store]:
+    """The store of the settings, filled for tests that ask for `values`."""
+    if database == "sqlite" and "values" in request.fixturenames:
+        shutil.copy(request.getfixturevalue("filled")[0], settings.store.path)
     with Store.open(settings.store.path) as opened:
         yield opened
 
 
 @pytest.fixture
-def values(team_store: Store, tmp_path: Path) -> dict[str, list[Any]]:
+def values(team_store: Store, database: str, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, list[Any]]:
     """The values of each parameter of a route, those of the reader's team first."""
+    if database == "sqlite":
+        return {name: list(of_name) for name, of_name in request.getfixturevalue("filled")[1].items()}
     return fill(team_store, tmp_path)
 
 

@@ -93,8 +93,8 @@ class PostgresServer:
         return self.url(f"store{self._count}")
 
     def close(self) -> None:
-        """Stop the server and delete its directory."""
+        """Stop the server and begin to delete its directory: the many files of its databases take half a minute."""
         pid = self._data / "postmaster.pid"
         if pid.exists():
             os.kill(int(pid.read_text().split()[0]), signal.SIGQUIT)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        subprocess.run(["sh", "-c", 'rm -rf "$0" >&- 2>&- &', self.directory], check=True)

@@ -22,6 +22,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.effort import is_thorough
 from tests.store.conftest import Place
 from tests.store.factories import NOW, clean_diagnosis, inconclusive_diagnosis, known_diagnosis, unknown_diagnosis
 from triage.base.errors import NotFoundError, OptionError
@@ -370,6 +371,9 @@ def test_any_sequence_of_actions(place: Place, monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(StoreMachine, "new_place", staticmethod(new_place), raising=False)
     monkeypatch.setattr(StoreMachine, "sequences", 0)
-    limits = settings(max_examples=15, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+    sequences = 15 if is_thorough() or template.exists() else 5  # each takes seconds in PostgreSQL
+    limits = settings(
+        max_examples=sequences, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    )
     run_state_machine_as_test(StoreMachine, settings=limits)  # type: ignore[no-untyped-call]
-    assert StoreMachine.sequences >= 15
+    assert StoreMachine.sequences >= sequences

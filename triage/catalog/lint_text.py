@@ -6,14 +6,14 @@ A cause must not match a sentence that only has its words, nor a text that many 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from triage.catalog import prose
 from triage.catalog.check_context import EvidenceReader
 from triage.catalog.match import make_evaluator, positive_leaves
 from triage.catalog.model import Leaf, Signature
 from triage.catalog.problems import Remark
-from triage.catalog.regex import compile_pattern
+from triage.catalog.regex import compile_pattern, remove_anchors
 
 _HINT = "add `kind` or `component`, the prefix or punctuation of the real message, or a second fact under `all`"
 
@@ -29,42 +29,41 @@ class TextRules:
         """Problems of one signature; of a table, give one row."""
         if signature.role != "cause" or signature.status == "deprecated" or signature.match is None:
             return
-        evaluate, may_match = make_evaluator(signature), _make_filter(signature)
+        evaluate, searches = make_evaluator(signature), [*map(_make_search, positive_leaves(signature.match))]
 
-        def matches(line: str) -> bool:
-            return evaluate(self._to_evidence(line)) is not None
+        def find_match(lines: Sequence[str]) -> str | None:
+            candidates = _list_candidates(searches, lines)
+            return next((line for line in candidates if evaluate(self._to_evidence(line)) is not None), None)
 
-        for line in filter(may_match, self._everyday):
-            if matches(line):
-                message = f"a line of a healthy program matches: {line!r}"
-                yield "error", ("match",), message, _HINT
-                break
-        for line in prose.GENERAL:
-            if matches(line):
-                message = f"a general text is enough for this cause: {line!r}"
-                hint = "add a word of the subject (component, path, field), or set `role: either`"
-                yield "error", ("match",), message, hint
-                break
+        line = find_match(self._everyday)
+        if line is not None:
+            yield "error", ("match",), f"a line of a healthy program matches: {line!r}", _HINT
+        line = find_match(prose.GENERAL)
+        if line is not None:
+            hint = "add a word of the subject (component, path, field), or set `role: either`"
+            yield "error", ("match",), f"a general text is enough for this cause: {line!r}", hint
         for leaf in positive_leaves(signature.match):
-            sentence = next(filter(matches, filter(may_match, _write_prose(leaf))), None)
-            if sentence is not None:
-                yield "error", ("match",), f"prose matches: {sentence!r}, with the words of {leaf.text}", _HINT
+            line = find_match(_write_prose(leaf))
+            if line is not None:
+                yield "error", ("match",), f"prose matches: {line!r}, with the words of {leaf.text}", _HINT
 
 
-def _write_prose(leaf: Leaf) -> Iterable[str]:
+def _write_prose(leaf: Leaf) -> Sequence[str]:
     return () if leaf.text is None or leaf.kind == "inference" else prose.write_prose(leaf.text)
 
 
-def _make_filter(signature: Signature) -> Callable[[str], bool]:
-    filters = [_make_leaf_filter(leaf) for leaf in positive_leaves(signature.match)]
-    return lambda line: any(may_match(line) for may_match in filters)
+def _list_candidates(searches: Sequence[Callable[[str], bool]], lines: Sequence[str]) -> list[str]:
+    """The lines in which a search succeeds. What is not in all lines together is in none of them."""
+    together = "\n".join(lines)
+    promising = [search for search in searches if search(together)]
+    return [line for line in lines if any(search(line) for search in promising)]
 
 
-def _make_leaf_filter(leaf: Leaf) -> Callable[[str], bool]:
+def _make_search(leaf: Leaf) -> Callable[[str], bool]:
     """A fast test that is false only for lines that the leaf cannot match, whatever is cut off from their ends."""
     if leaf.text is None:
         return lambda line: leaf.kind != "inference"
-    if leaf.engine == "regex" or any(anchor in leaf.text for anchor in ("^", "$", "\\A")):
+    if leaf.engine == "regex":
         return lambda line: True
-    search = compile_pattern(leaf.text).search
+    search = compile_pattern(remove_anchors(leaf.text)).search
     return lambda line: search(line) is not None

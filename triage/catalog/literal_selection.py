@@ -8,13 +8,14 @@ by triage itself; there a literal only speeds up matching, and a common one is n
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from triage.catalog import literals
 from triage.catalog.model import Clause, Leaf, Signature
+from triage.catalog.regex import CACHED_PATTERNS
 
 # Facts that are found by their form, wherever the scan finds nothing.
 STRUCTURAL = frozenset({"exception", "terminate", "exit", "ending", "fatal-python", "crash", "core", "inference"})
@@ -44,6 +45,7 @@ class WeakPattern:
     hint: str
 
 
+@functools.lru_cache(maxsize=1)
 def literal_cost(healthy: str) -> Callable[[str], int]:
     """A function that counts a literal in healthy logs; a stop word counts as if it stood everywhere."""
     healthy_pieces = {healthy[index : index + _PIECE_LENGTH] for index in range(len(healthy))}
@@ -72,7 +74,6 @@ class _LiteralAssigner:
         self._cost = cost
         self._signature: Signature
         self._reported: set[tuple[str, str, str]] = set()
-        self._candidates: dict[str, list[frozenset[str]]] = {}
         self.pool: set[str] = set()
         self.weak: list[WeakPattern] = []
 
@@ -100,10 +101,7 @@ class _LiteralAssigner:
 
     def _choose(self, leaf: Leaf, pattern: str, budget: int) -> tuple[str, ...]:
         structural = leaf.kind in STRUCTURAL
-        candidates = self._candidates.get(pattern)
-        if candidates is None:  # the rows of a table share their pattern
-            candidates = self._candidates[pattern] = literals.required_literals(pattern, self._cost)
-        chosen = literals.choose_literals(candidates, self._cost, self.pool)
+        chosen = literals.choose_literals(_list_candidates(pattern, self._cost), self._cost, self.pool)
         if chosen is None:
             if not structural:
                 message = "no text of four bytes or more stands in every match of the pattern"
@@ -125,3 +123,9 @@ class _LiteralAssigner:
         if key not in self._reported:  # the rows of a table have one pattern
             self._reported.add(key)
             self.weak.append(WeakPattern(self._signature.id, pattern, message, hint))
+
+
+# The rows of a table share their pattern, and a catalog that is compiled again has mostly the same patterns.
+@functools.lru_cache(maxsize=CACHED_PATTERNS)
+def _list_candidates(pattern: str, cost: Callable[[str], int]) -> Sequence[frozenset[str]]:
+    return literals.required_literals(pattern, cost)

@@ -47,6 +47,7 @@ class PatternError(ValueError):
         self.hint = hint
 
 
+@functools.lru_cache(maxsize=CACHED_PATTERNS)
 def verify_pattern(pattern: str) -> None:
     """Raise PatternError unless both RE2 and Python accept the pattern."""
     if not pattern:
@@ -111,6 +112,12 @@ def build_set_search(
 def list_named_groups(pattern: str) -> tuple[tuple[str, int], ...]:
     """The names and numbers of the groups of a pattern that `verify_pattern` has passed."""
     return tuple(compile_pattern(pattern).groupindex.items())
+
+
+def remove_anchors(pattern: str) -> str:
+    r"""Return the pattern without `^`, `$` and `\A`: it is found in each text of which a part matches the pattern."""
+    pieces = r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[\^$]"
+    return re.sub(pieces, lambda piece: "(?:)" if piece.group() in ("^", "$", r"\A") else piece.group(), pattern)
 
 
 def _explain_refusal(bare: str, reason: str) -> PatternError:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.effort import is_thorough
 from tests.service.pages.conftest import PageServer
 from triage.catalog.check import check_files
 from triage.model.diagnosis import Diagnosis, Finding, Job, Moment, RankState
@@ -390,6 +391,7 @@ def detail_pages(page_server: PageServer) -> list[str]:
     return [*incidents, f"/clusters/{cluster}", f"/clusters/{cluster}/promote?signature=data.axe", *others]
 
 
+LOOKS = tuple(itertools.product(("light", "dark"), (1240, 390))) if is_thorough() else (("light", 1240), ("dark", 390))
 FIND_BARRIERS = """() => {
     document.querySelectorAll("details").forEach((details) => { details.open = true; });
     return axe.run(document, {resultTypes: ["violations"]}).then((result) => result.violations
@@ -410,7 +412,7 @@ def test_no_page_has_a_serious_barrier(open_page: OpenPage, page_server: PageSer
         tab = guest if address == "/sign-in" else page
         tab.goto(address)
         tab.evaluate(axe.axe_script)
-        for colours, width in itertools.product(("light", "dark"), (1240, 390)):
+        for colours, width in LOOKS:
             tab.emulate_media(color_scheme=colours)
             tab.set_viewport_size({"width": width, "height": 900})
             barriers += [(address, colours, width, *barrier) for barrier in tab.evaluate(FIND_BARRIERS)]
