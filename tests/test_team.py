@@ -14,7 +14,7 @@ from tests.shared_catalog import share_catalog
 from triage.store import Store
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-JOBS = 120
+JOBS = 500
 
 
 @pytest.fixture(scope="module")

@@ -37,6 +37,12 @@ def test_one_writer_and_mixed_writers_have_no_sections(writers: int) -> None:
     assert read_ends([line for row in zip(*columns, strict=True) for line in row]) == []
 
 
+@pytest.mark.parametrize(("lines", "has_sections"), [(1, False), (2, True)])
+def test_hundreds_of_writers_in_turns_have_no_sections(lines: int, *, has_sections: bool) -> None:
+    """Where no writer writes two lines, each step of a job is printed by all ranks in their order."""
+    assert bool(read_ends([line for n in range(800) for line in steps(f"job-{n}", lines)])) is has_sections
+
+
 def test_a_small_file_is_not_searched() -> None:
     """What fits into a chunk is read as a whole elsewhere."""
     assert read_ends([*steps("job-0", 20), *steps("job-1", 20)]) == []

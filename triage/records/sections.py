@@ -20,6 +20,7 @@ CHUNK = 1 << 13
 _LINE = 1 << 10  # of the last line, which may go on behind a part
 _MOST_PROBES = 1 << 13
 _SAMPLES = 7
+_FEWEST_LINES = 8  # that show who writes in turn
 
 
 def read_section_ends(read: Read, end: int, year: int, layout: Layout) -> list[Activity]:
@@ -64,9 +65,10 @@ def _find_changes(text: Text, end: int) -> Iterator[Part]:
 
 
 def _is_mixed(text: Text, offset: int) -> bool:
-    """Whether a writer writes again after another has written."""
-    writers = [writer for writer, _ in itertools.groupby(_writers_at(text, offset))]
-    return len(set(writers)) < len(writers)
+    """Whether a writer writes again after another has written, or most of them write one line in turn."""
+    lines = list(_writers_at(text, offset))
+    writers = [writer for writer, _ in itertools.groupby(lines)]
+    return len(set(writers)) < len(writers) or 3 * len(writers) > 2 * max(len(lines), _FEWEST_LINES)
 
 
 def _writer_at(text: Text, offset: int) -> str:
