@@ -9,10 +9,11 @@ from triage.ranks.grammar import Grammar, build_table, make_grammar
 from triage.ranks.timestamps import CTIME, GLOG, ISO, NANO, SYSLOG, TIME
 
 _STREAM = r"<(?P<stream>std(?:out|err|diag))>:"
-# Ray and vLLM: the inner of two names is the more specific one, so the last repetition counts.
+# Ray and vLLM: the inner of two names is the more specific one, so the last repetition counts. The rank of SkyPilot
+# behind a comma is that of the node.
 _WORKER = (
-    r"\((?:[^()=\n]{1,60}(?:\([^()\n]{0,60}\))? )?(?:rank=(?P<rank>\d{1,18}) )?pid=(?P<pid>\d{1,18})"
-    r"(?:, ip=(?P<host>[\da-f.:]+))?\)"
+    r"\((?:[^()=\n]{1,60}(?:\([^()\n]{0,60}\))?(?: |, (?:rank=\d{1,6}, )?))?(?:rank=(?P<rank>\d{1,18}) )?"
+    r"pid=(?P<pid>\d{1,18})(?:, ip=(?P<host>[\da-f.:]+))?\)"
 )
 
 # A container's name is often its id in hex digits, so a digit may come first. A time of day is not a host.
@@ -198,6 +199,7 @@ GRAMMARS: tuple[Grammar, ...] = (
             "(RayTrainWorker pid=412, ip=10.0.0.7) step 3",
             "(VllmWorker rank=1 pid=7226) step 3",
             "(Worker pid=17148) (Worker_DP0_TP6_EP6 pid=17148) step 3",
+            "(worker1, rank=1, pid=3311, ip=10.2.0.9) step 3",
             "[36m(RayWorkerWrapper pid=118835)[0m step 3",
         ),
         rf"(?:\x1b?\[\d+m)?(?:{_WORKER}(?:\x1b?\[\d+m)? ?)+",
