@@ -306,6 +306,11 @@ FORMS: tuple[BlockForm, ...] = (
         _matches("Process name", r"\s*Process name: \[{0,2}\w"),
         _collect_while(r"\s*(?:Exit code:|$)", 3),
     ),
+    BlockForm(
+        "stall",
+        _contains(" were submitted to be reduced, gathered or broadcasted "),
+        _collect_while(r"(?:Missing ranks|Stalled \w+): *$|\d{1,7}: \[|\S+ \[missing ranks: ", 40),
+    ),
     BlockForm("rendezvous", _contains("Rendezvous complete for workers"), _collect_rendezvous),
     BlockForm(
         "cann",
