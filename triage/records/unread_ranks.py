@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from triage.ranks.layouts import Layout
 from triage.records.activity import Activity, find_earlier_activity
 
-# Where more ranks than one of so many are missing, a launcher shows the output of some ranks only.
+# With fewer others for each missing rank, a launcher may show the output of some ranks only.
 _FEWEST_OTHERS = 4
 _MOST = 64
 
@@ -20,10 +20,9 @@ def list_unread_ranks(ranks: Collection[int]) -> list[int]:
     """Return the few ranks that are missing between these; none where many are."""
     if not ranks:
         return []
-    missing = range(min(ranks), max(ranks) + 1)
-    if not 0 < len(missing) - len(ranks) <= min(_MOST, len(ranks) // _FEWEST_OTHERS):
-        return []
-    return [rank for rank in missing if rank not in ranks]
+    span = range(min(ranks), max(ranks) + 1)
+    are_few = 0 < len(span) - len(ranks) <= min(_MOST, len(ranks) // _FEWEST_OTHERS)
+    return [rank for rank in span if rank not in ranks] if are_few else []
 
 
 def find_last_activity(
