@@ -9,7 +9,16 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from tests.service.test_visibility import HIDDEN, HTML, client_of, database, service, settings, team_store, values
+from tests.service.test_visibility import (
+    HIDDEN,
+    HTML,
+    client_of,
+    database,
+    service,
+    settings,
+    team_store,
+    values,
+)
 from tests.store.factories import clean_diagnosis
 from triage.cli.ingest_job import ingest_job
 from triage.store import Store

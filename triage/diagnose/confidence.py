@@ -74,16 +74,7 @@ def rate_confidence(
         if share > SINGLE_MOST:
             root.why.append("Only one source shows this")
         share = min(SINGLE_MOST, SINGLE + (share - SINGLE) * (SINGLE_MOST - SINGLE) / (MOST - SINGLE))
-    doubts = [why_uncertain(fact) for fact in root.facts] if share > UNCERTAIN else []
-    if doubts and all(doubts):
-        root.why.append(doubts[0])
-        share = UNCERTAIN
-    if share > UNCERTAIN and (sentence := why_harmless(candidates)):
-        root.why.append(sentence)
-        share = UNCERTAIN
-    if share > GUESS and _is_shown_by_all_that_wait(root, candidates):
-        root.why.append("Every rank that waits shows it, so it does not say which rank began")
-        share = GUESS
+    share = _cap_by_doubts(root, candidates, share)
     stories = {fact.detail.uncertainty for fact in root.facts if isinstance(fact.detail, InferenceDetail)}
     if root.is_inferred and stories and "" not in stories:
         texts = "\n".join(fact.text for fact in root.facts)
@@ -99,6 +90,21 @@ def rate_confidence(
         root.why.append(f"Not certain: no line says this as it stands; read as {readings[0]!r}")
         share = min(share, UNCERTAIN)
     return round(max(LEAST, min(MOST, share)), 2)
+
+
+def _cap_by_doubts(root: Candidate, candidates: Sequence[Candidate], share: float) -> float:
+    """Return the confidence, at most what the doubts about the root's own lines leave, and add these to its `why`."""
+    doubts = [why_uncertain(fact) for fact in root.facts] if share > UNCERTAIN else []
+    if doubts and all(doubts):
+        root.why.append(doubts[0])
+        share = UNCERTAIN
+    if share > UNCERTAIN and (sentence := why_harmless(candidates)):
+        root.why.append(sentence)
+        share = UNCERTAIN
+    if share > GUESS and _is_shown_by_all_that_wait(root, candidates):
+        root.why.append("Every rank that waits shows it, so it does not say which rank began")
+        share = GUESS
+    return share
 
 
 def _is_shown_by_all_that_wait(root: Candidate, candidates: Sequence[Candidate]) -> bool:

@@ -19,7 +19,7 @@ from triage.ranks import terminal_wrap, word_wrap
 from triage.ranks.file_names import is_process_snapshot, parse_file_name
 from triage.ranks.layouts import Layout, detect_layout
 from triage.ranks.separate_groups import Membership
-from triage.records import deinterleave, headerless, host_pairs, line_cuts, memberships, pairing_lines, unread_ranks
+from triage.records import deinterleave, headerless, host_pairs, line_cuts, memberships, pairing_lines
 from triage.records.activity import Activity, find_earlier_activity, read_activity
 from triage.records.blocks import Named, build_blocks
 from triage.records.earlier_ends import find_earlier_ends, find_last_end
@@ -92,6 +92,10 @@ def _find_unread_ranks(
         return (), []
     origins = itertools.chain((fact.origin for fact in facts), (each.origin for each in activity))
     ranks = {origin.rank for origin in origins if origin.rank is not None}
+    if not ranks or len(ranks) == max(ranks) - min(ranks) + 1:
+        return (), []
+    from triage.records import unread_ranks  # few jobs lack a rank
+
     unread = unread_ranks.list_unread_ranks(ranks)
     if not unread:
         return (), []

@@ -61,13 +61,9 @@ def analyse(
             facts, extracted.job.complete, extracted.activity, {*extracted.job.ranks, *extracted.job.missing_ranks()}
         )
         rules = compare.load_rules(options.settings)
+        reconciled = artifacts.reconcile(dumps.evidence, stacks.evidence)
         compared = traced("compare", compare.compare_ranks)(
-            job.scanned,
-            texts.read_of,
-            extracted,
-            artifacts.reconcile(dumps.evidence, stacks.evidence),
-            rules,
-            options.sharer,
+            job.scanned, texts.read_of, extracted, reconciled, rules, options.sharer
         )
         applying = version_bounds.restrict_to_versions(job.catalog, extracted.stated_versions)
         result = traced("diagnose", diagnose_with_settings)(compared, extracted, applying)

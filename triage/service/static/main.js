@@ -15,7 +15,7 @@ const reveal = () => {
   for (let box = target.closest("details"); box; box = box.parentElement.closest("details")) box.open = true;
   target.scrollIntoView();
 };
-// Back to a form that was refused: the browser still has what was written into it.
+// Back to a form that was refused: most browsers still have what was written into it.
 document.querySelectorAll("[data-back]").forEach((link) => link.addEventListener("click", (event) => {
   event.preventDefault();
   history.back();
