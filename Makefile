@@ -35,7 +35,7 @@ demo: compiled ## Diagnose a real sample that ships with the project
 	@echo '$$ triage ingest $(SAMPLE)'
 	@$(BIN)/triage ingest $(SAMPLE)
 
-test: compiled ## All tests (under ten minutes)
+test: compiled ## All tests (about 25 minutes on two cores)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-thorough: compiled ## All tests with all examples and variants, of which `make test` tries a part (an hour)
