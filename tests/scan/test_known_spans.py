@@ -37,10 +37,14 @@ def through_json(spans: KnownSpans) -> KnownSpans:
     return spans_from_row(json.loads(json.dumps(spans.to_row())))
 
 
-@given(st.lists(TEXTS, min_size=2, max_size=4))
-def test_a_growing_file_gives_the_same_with_and_without_what_is_known(texts: list[bytes]) -> None:
-    """However it grows, also in the middle of a line: hits, counts, digest and progress are those of a whole scan."""
-    with small_limits(), temporary_file(b"") as path:
+@given(st.lists(TEXTS, min_size=2, max_size=4), st.sampled_from([1 << 16, 8, 3, 0]), st.integers(1, 3))
+def test_a_growing_file_gives_the_same_with_and_without_what_is_known(
+    texts: list[bytes], limit: int, more: int
+) -> None:
+    """However it grows, also in the middle of a line: hits, counts, digest and progress are those of a whole scan; also
+    where spans are merged as they come, and where kinds of hits are left out.
+    """
+    with small_limits(FILE_KINDS=limit, MORE_KINDS=more), temporary_file(b"") as path:
         known = None
         for text in texts:
             with open(path, "ab") as file:
@@ -50,21 +54,6 @@ def test_a_growing_file_gives_the_same_with_and_without_what_is_known(texts: lis
             assert progress == os.path.getsize(path)
             if spans:
                 known = FileSpans(through_json(spans[0].complete), KnownSpans())
-
-
-@given(st.lists(TEXTS, min_size=2, max_size=4), st.integers(0, 8), st.integers(1, 3))
-def test_a_growing_storm_gives_the_same_with_and_without_what_is_known(
-    texts: list[bytes], limit: int, more: int
-) -> None:
-    """So it does where spans are merged as they come, and where kinds of hits are left out."""
-    with small_limits(FILE_KINDS=limit, MORE_KINDS=more), temporary_file(b"") as path:
-        known = None
-        for text in texts:
-            with open(path, "ab") as file:
-                file.write(text)
-            result, spans, _ = scan_file(path, known)
-            assert result == scan_file(path)[0]
-            known = FileSpans(through_json(spans[0].complete), KnownSpans()) if spans else None
 
 
 @given(TEXTS)
