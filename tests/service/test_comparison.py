@@ -14,6 +14,7 @@ from tests.service.test_visibility import (
     HTML,
     client_of,
     database,
+    filled,
     service,
     settings,
     team_store,
@@ -23,7 +24,7 @@ from tests.store.factories import clean_diagnosis
 from triage.cli.ingest_job import ingest_job
 from triage.store import Store
 
-__all__ = ["database", "service", "settings", "team_store", "values"]
+__all__ = ["database", "filled", "service", "settings", "team_store", "values"]
 
 
 def write_job(directory: Path, *, algorithm: str, loss: float, fails: bool) -> Path:
