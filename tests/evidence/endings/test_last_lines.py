@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from triage.evidence.endings.last_lines import MOST_USUAL_BEHIND, find_last_lines
+from triage.evidence.endings.last_lines import MOST_USUAL_BEHIND, find_last_lines, without_usual
 from triage.evidence.endings.shapes import shape_of
 
 STEPS = "".join(f"step {n} loss {9 / n:.3f}\n" for n in range(1, 200))
@@ -149,3 +149,12 @@ def test_records_of_empty_lines_are_no_usual_output(message: str, is_usual: bool
     """A collector writes a record for each empty line and rule of an error; records with a text are counted."""
     records = f'{{"log": "{message}", "stream": "stderr"}}\n' * 4
     assert bool(last_texts(f"{STEPS}FATAL: gone\n{records}")) is not is_usual
+
+
+def test_an_exception_that_stands_in_the_middle_too_stays_below_its_frames() -> None:
+    """Many ranks end with it, so it is no usual output; any other line of the middle is."""
+    stack = '[0] Traceback (most recent call last):\n[0]   File "a.py", line 8, in f\n[0] '
+    (group,) = find_last_lines(b"", f"{stack}ValueError: bad shard\n[0] closing\n".encode(), 0)
+    exception, closing = group.lines[-2:]
+    lines = without_usual(group.lines, {exception.form.shape, closing.form.shape})
+    assert lines == group.lines[:-1]

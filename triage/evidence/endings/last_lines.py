@@ -160,8 +160,15 @@ def sample_shapes(read: Read, size: int) -> set[bytes]:
 
 
 def without_usual(lines: Sequence[PhysicalLine], shapes: Collection[bytes]) -> tuple[PhysicalLine, ...]:
-    """Return the lines whose shape does not stand in the middle of the source."""
-    return tuple(line for line in lines if line.form.is_stack or line.form.shape not in shapes)
+    """Return the lines whose shape does not stand in the middle of the source, and stacks with the line below each:
+    where many ranks fail, their exceptions stand in the middle too.
+    """
+    is_below = [False, *(line.form.is_stack for line in lines[:-1])]
+    return tuple(
+        line
+        for line, below in zip(lines, is_below, strict=True)
+        if line.form.is_stack or below or line.form.shape not in shapes
+    )
 
 
 def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
