@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 
-from triage.ranks.layouts import PLAIN
-from triage.records.activity import read_activity
+from triage.model import Origin
+from triage.ranks.layouts import PLAIN, detect_layout
+from triage.records.activity import SEARCHED_BYTES, Activity, read_activity
 from triage.records.unread_ranks import find_last_activity, list_unread_ranks
 
 
@@ -30,24 +33,61 @@ def test_the_few_that_are_missing_between_others(ranks: set[int], unread: list[i
 
 
 def find(text: str, ranks: list[int]) -> list[tuple[int | None, int | None]] | None:
-    """Return (rank, step) of the last lines of ranks, where the last 200 bytes of the text are known."""
+    """Return (rank, step) of the last lines of ranks, where the last 2000 bytes of the text are known."""
     data = text.encode()
-    known = read_activity(data[-200:], len(data) - 200, 2026, by_prefix=True)
-    last = find_last_activity(lambda start, length: data[start : start + length], len(data), ranks, known, 2026, PLAIN)
+    layout = detect_layout(data[-2000:])
+    known = read_activity(data[-2000:], max(0, len(data) - 2000), 2026, layout, by_prefix=True)
+    last = find_last_activity(lambda start, length: data[start : start + length], len(data), ranks, known, 2026, layout)
     return None if last is None else [(each.origin.rank, each.step) for each in last]
 
 
-@pytest.mark.parametrize("form", ["[rank{}]: ", "{}: ", "[1,{}]<stdout>:"])
-def test_their_last_lines_are_found_by_the_prefix_of_the_others(form: str) -> None:
-    """Whatever the prefix is: the last line of each that wrote any, and none of the others."""
-    steps = [form.format(rank) + f"step {step}" for step in range(40) for rank in range(40) if rank != 30]
-    text = "\n".join([*(line for line in steps if not line.startswith(form.format(7))), form.format(7) + "step 3"])
-    filling = [form.format(rank) + "step 41" for rank in range(20, 40) if rank != 30] * 3
-    assert find("\n".join([text, *filling]) + "\n", [7, 30]) == [(7, 3)]
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[rank{rank}]: {text}",
+        "{rank}: {text}",
+        "{rank:>3}: {text}",
+        "[1,{rank}]<stdout>:{text}",
+        "2026-11-21 03:07:45,123 [rank{rank}]: {text}",
+        "INFO:trainer:[Rank {rank}] {text}",
+        '{{"ts": "2026-11-21T03:07:45.123Z", "rank": {rank}, "msg": "{text}"}}',
+    ],
+)
+def test_their_last_lines_are_found_by_what_stands_around_the_rank_of_the_others(form: str) -> None:
+    """Wherever it stands in the line: the last line of each that wrote any, and none of the others."""
+
+    def write(ranks: Iterable[int], steps: int) -> list[str]:
+        return [form.format(rank=rank, text=f"step {step}") for step in range(steps) for rank in ranks]
+
+    others = [rank for rank in range(40) if rank not in (7, 30)]
+    lines = [*write(others, 40), form.format(rank=7, text="step 3"), *write(others[20:], 3)]
+    assert find("\n".join(lines) + "\n", [7, 30]) == [(7, 3)]
 
 
-@pytest.mark.parametrize("form", ["2026-11-21 03:07:45,{:03} [rank{}]: ", "", "step of rank {} of {}: "])
-def test_without_a_prefix_at_the_start_of_lines_nothing_is_known(form: str) -> None:
-    """Where the lines of the others do not begin with their rank, a rank may have written some."""
-    text = "".join(form.format(rank, rank) + f"step {step}\n" for step in range(40) for rank in range(8))
-    assert find(text, [9]) is None
+def test_where_lines_do_not_show_their_rank_nothing_is_known() -> None:
+    """Each rank may have written some."""
+    assert find("".join(f"step {step}\n" for step in range(40)), [9]) is None
+
+
+@pytest.mark.parametrize(("other", "is_known"), [("", True), ("p8 x ", False)])
+def test_text_that_stands_before_other_numbers_too_is_no_mark(other: str, is_known: bool) -> None:
+    """In a line of rank 0 the first number behind it is not the rank: a line with a number may be of any rank."""
+    data = (other + "".join(f"p{rank} x\n" for rank in range(8))).encode()
+    starts = {rank: data.index(b"p%d x" % rank) if rank else 0 for rank in range(8)}
+    lines = [Activity(Origin(rank=rank), start, "", None, False) for rank, start in starts.items()]
+    last = find_last_activity(lambda start, length: data[start : start + length], len(data), [9], lines, 2026, PLAIN)
+    assert (last is not None) is is_known
+
+
+@pytest.mark.parametrize(("others", "is_known"), [(5, True), (4, False)])
+def test_a_few_others_must_show_their_rank_alike(others: int, is_known: bool) -> None:
+    """Five ranks agree on the text around their number; four may do so by chance."""
+    text = "".join(f"[rank{rank}]: step 1\n" for rank in range(others))
+    assert (find(text, [9]) is not None) is is_known
+
+
+@pytest.mark.parametrize(("filling", "is_known"), [(0, True), (SEARCHED_BYTES, False)])
+def test_a_rank_without_a_line_may_have_written_before_what_is_searched(filling: int, is_known: bool) -> None:
+    """Of a larger source, only its end is searched."""
+    text = "x\n" * (filling // 2) + "".join(f"[rank{rank}]: step 1\n" for rank in range(8))
+    assert (find(text, [9]) is not None) is is_known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.ranks.layouts import Layout
@@ -53,7 +53,7 @@ def find_earlier_ends(
         return []
     known = {each.offset for each in last}
     others: list[Activity] = []
-    for offset, line in _find_lines(read, size, patterns):
+    for offset, line in find_lines_backwards(read, size, re.compile(b"|".join(sorted(patterns)))):
         activity = read_activity(line, offset, year, layout, whole=True, by_prefix=True)
         others += [each for each in activity if each.end_text in ends and each.offset not in known]
         if len(others) >= _MOST:
@@ -66,11 +66,10 @@ def _pattern_of(phrase: str) -> bytes:
     return _GAP.join(part.encode() for part in _LETTERS.findall(phrase))
 
 
-def _find_lines(
-    read: Callable[[int, int], bytes], size: int, patterns: Collection[bytes]
+def find_lines_backwards(
+    read: Callable[[int, int], bytes], size: int, pattern: re.Pattern[bytes]
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, line) of the lines in which a pattern matches, the last one first."""
-    pattern = re.compile(b"|".join(sorted(patterns)))
+    """Yield (offset, line) of the lines in the last SEARCHED_BYTES that a pattern matches, the last one first."""
     stop = max(0, size - SEARCHED_BYTES)
     while size > stop:
         start = max(stop, size - _CHUNK)
