@@ -41,9 +41,10 @@ test: compiled ## All tests (about 25 minutes on two cores)
 test-thorough: compiled ## All tests with all examples and variants, of which `make test` tries a part (an hour)
 	TRIAGE_TESTS=thorough $(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: $(BIN)/.stamp ## ruff (format and check) and mypy --strict
+lint: $(BIN)/.stamp ## ruff (format and check), the fixtures of the tests, and mypy --strict
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -p no:cacheprovider tests/test_fixtures.py
 	$(BIN)/mypy --strict triage
 
 format: $(BIN)/.stamp ## Put the code into shape

@@ -16,6 +16,7 @@ from tests.local_cluster import Cluster, start_cluster
 from triage.base import forks
 from triage.catalog.load import load
 from triage.catalog.model import Catalog
+from triage.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 _scratch: tempfile.TemporaryDirectory[str] | None = None
@@ -64,6 +65,14 @@ def warm_cache(catalog: Catalog, tmp_path: Path) -> Path:
     for file in Path(os.environ["TRIAGE_CACHE"]).glob("catalog-*"):
         shutil.copy2(file, own)
     return own
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with an empty store. A copy of it needs no wait for the disk, as each migration does."""
+    path = tmp_path_factory.mktemp("empty") / "triage.db"
+    Store.open(path).close()
+    return path
 
 
 @pytest.fixture(scope="session")

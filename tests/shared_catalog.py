@@ -13,6 +13,7 @@ from triage import evidence
 from triage.base.options import Options
 from triage.catalog import near_misses
 from triage.catalog.load import load
+from triage.catalog.match import Matcher
 from triage.diagnose import reason
 from triage.pipeline import stages
 from triage.scan import run
@@ -29,8 +30,8 @@ def share_catalog() -> Iterator[None]:
         patch.setattr(stages, "load", lambda paths, strict=True, **_: load_once(tuple(paths), strict))
         patch.setattr(evidence, "scan_literals", functools.cache(evidence.scan_literals))
         patch.setattr(run, "build", functools.cache(run.build))
-        patch.setattr(reason, "Matcher", _once_for_each(reason.Matcher))
-        patch.setattr(near_misses, "NearMissIndex", _once_for_each(near_misses.NearMissIndex))
+        patch.setattr(reason, "find_matcher", _once_for_each(Matcher))
+        patch.setattr(near_misses, "find_index", _once_for_each(near_misses.NearMissIndex))
         yield
 
 

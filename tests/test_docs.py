@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import json
 import re
@@ -197,6 +198,7 @@ def test_commands_of_documents_exist() -> None:
             assert not missing, f"{line}: {missing}"
 
 
+@functools.cache
 def options_of(command: str) -> set[str]:
     """Return the options in the help of a command."""
     result = subprocess.run(

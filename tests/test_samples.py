@@ -29,9 +29,7 @@ def read_truth(case: Path) -> dict[str, Any]:
     return yaml.safe_load((case / "TRUTH.yaml").read_text(encoding="utf-8"))
 
 
-def for_each_case(function: Any) -> Any:
-    """Run a test for every job."""
-    return pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])(function)
+for_each_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 @for_each_case

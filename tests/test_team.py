@@ -10,11 +10,12 @@ from types import ModuleType
 
 import pytest
 
+from tests.effort import is_thorough
 from tests.shared_catalog import share_catalog
 from triage.store import Store
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-JOBS = 500
+JOBS = 500 if is_thorough() else 150
 
 
 @pytest.fixture(scope="module")

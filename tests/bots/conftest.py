@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +15,9 @@ CHANNEL = "C1"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(empty_store: Path, tmp_path: Path) -> Iterator[Store]:
     """An empty store."""
-    with Store.open(tmp_path / "triage.db") as opened:
+    with Store.open(shutil.copy2(empty_store, tmp_path / "triage.db")) as opened:
         yield opened
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import yaml
 
+from tests.shared_catalog import OPTIONS, share_catalog
 from triage import ingest
 
 CASES = Path(__file__).parent / "counter_samples"
@@ -37,11 +39,17 @@ def _read_cases() -> list[object]:
     return cases
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _shared_catalog() -> Iterator[None]:
+    with share_catalog():
+        yield
+
+
 @pytest.mark.parametrize("case", _read_cases())
 def test_a_line_that_resembles_a_failure_is_not_taken_for_it(case: CounterSample, tmp_path: Path) -> None:
     """What was once matched too widely, or missed, now has the finding and the advice that it deserves."""
     (tmp_path / "job.log").write_text(case.text if case.text.endswith("\n") else case.text + "\n")
-    diagnosis = ingest([str(tmp_path)])
+    diagnosis = ingest([str(tmp_path)], OPTIONS)
     root = diagnosis.root_cause
     claimed = root.signature or "" if root is not None and root.confidence >= 0.5 else ""
     if case.root is not None:

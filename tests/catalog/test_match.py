@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 import re
 import time
+from dataclasses import replace
 from unittest import mock
 
 import pytest
@@ -11,7 +12,14 @@ from hypothesis import given, settings, strategies as st
 from tests.catalog.factories import evidence, signature
 from triage.catalog import match as match_module
 from triage.catalog.literal_selection import assign_literals
-from triage.catalog.match import Matcher, MatchPlan, evaluate_signature, explain_clauses
+from triage.catalog.match import (
+    Matcher,
+    MatchPlan,
+    evaluate_signature,
+    explain_clauses,
+    find_matcher,
+    remember_last,
+)
 from triage.catalog.model import Catalog, Leaf, Signature
 
 
@@ -219,3 +227,27 @@ def test_matching_is_fast() -> None:
     result = ready.evaluate(items)
     assert time.process_time() - start < 1.5
     assert len(result) > 250
+
+
+def test_the_last_result_is_remembered() -> None:
+    """An equal argument gives the same object without a call; another one is built, and takes its place."""
+    calls: list[tuple[str, ...]] = []
+
+    def build(argument: tuple[str, ...]) -> list[str]:
+        calls.append(argument)
+        return list(argument)
+
+    build_once = remember_last(build)
+    first = build_once(("a", "b"))
+    assert build_once(tuple("ab")) is first
+    assert build_once(("a",)) == ["a"]
+    assert build_once(("a", "b")) == first
+    assert calls == [("a", "b"), ("a",), ("a", "b")]
+
+
+def test_a_changed_catalog_has_another_matcher() -> None:
+    """The matcher of a catalog serves an equal one; one changed pattern is enough for a new one."""
+    one, other = (Catalog("", (signature(f"text: {text}"),)) for text in ("alpha", "beta"))
+    assert find_matcher(one) is find_matcher(replace(one))
+    assert find_matcher(other).evaluate([evidence("alpha"), evidence("beta")])["test.case"].indices == (1,)
+    assert find_matcher(one).evaluate([evidence("alpha"), evidence("beta")])["test.case"].indices == (0,)

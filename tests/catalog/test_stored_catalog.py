@@ -93,3 +93,20 @@ def test_a_diagnosis_loads_no_samples(tmp_path: Path, catalog: Catalog) -> None:
         assert without_samples(load.load((), tmp_path, with_samples=False)) == without_samples(catalog)
     assert load.load((), tmp_path, with_samples=False) == without_samples(catalog)
     assert load.load((), tmp_path) == catalog
+
+
+def test_files_are_decoded_once_until_they_change(tmp_path: Path, catalog: Catalog) -> None:
+    """The same files give the same object; files that are written again, changed or opened to others are read again."""
+    write_catalog(tmp_path, SOURCES, "key", catalog)
+    first = read_catalog(tmp_path, SOURCES, "key", with_samples=True)
+    assert read_catalog(tmp_path, SOURCES, "key", with_samples=True) is first
+    write_catalog(tmp_path, SOURCES, "key", replace(catalog, version="changed"))
+    second = read_catalog(tmp_path, SOURCES, "key", with_samples=True)
+    assert second is not None
+    assert second.version == "changed"
+    change(name_file_of("catalog", tmp_path), edges=[])
+    assert read_catalog(tmp_path, SOURCES, "key", with_samples=True) is None
+    write_catalog(tmp_path, SOURCES, "key", catalog)
+    assert read_catalog(tmp_path, SOURCES, "key", with_samples=False) is not None
+    name_file_of("catalog", tmp_path).chmod(0o666)
+    assert read_catalog(tmp_path, SOURCES, "key", with_samples=False) is None

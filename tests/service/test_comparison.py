@@ -13,18 +13,20 @@ from tests.service.test_visibility import (
     HIDDEN,
     HTML,
     client_of,
+    copy_store,
     database,
-    filled,
+    fill_once,
     service,
     settings,
     team_store,
     values,
 )
+from tests.store.conftest import postgres_server
 from tests.store.factories import clean_diagnosis
 from triage.cli.ingest_job import ingest_job
 from triage.store import Store
 
-__all__ = ["database", "filled", "service", "settings", "team_store", "values"]
+__all__ = ["copy_store", "database", "fill_once", "postgres_server", "service", "settings", "team_store", "values"]
 
 
 def write_job(directory: Path, *, algorithm: str, loss: float, fails: bool) -> Path:

@@ -84,6 +84,14 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def impatient_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server that waits a second for headers and for readers, without workers."""
+    place = tmp_path_factory.mktemp("impatient")
+    with run_server(place / "triage.db", "--workers", "0", web_slow_seconds=1) as running:
+        yield running
+
+
 @pytest.mark.parametrize("address", [ATTACKER, "127.0.0.1"])
 def test_half_open_connections_do_not_stop_others(server: ServerProcess, address: str) -> None:
     """ASVS 15.2.2: with 1,200 connections that never finish their headers, /health answers, also to their address."""
@@ -133,13 +141,9 @@ def test_busy_connections_of_one_client_are_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("send", [b"", HALF_HEADERS])
-def test_slow_headers_end_the_connection(tmp_path: Path, send: bytes) -> None:
+def test_slow_headers_end_the_connection(impatient_server: ServerProcess, send: bytes) -> None:
     """ASVS 15.2.2: headers have web.slow_seconds in all, however they drip; a client in time stays connected."""
-    with (
-        run_server(tmp_path / "triage.db", "--workers", "0", web_slow_seconds=1) as server,
-        connect(server, send=send) as slow,
-        connect(server) as good,
-    ):
+    with connect(impatient_server, send=send) as slow, connect(impatient_server) as good:
         assert ask(good).startswith(b"HTTP/1.1 200")
         deadline = time.monotonic() + 10
         while not is_closed(slow):
@@ -150,27 +154,21 @@ def test_slow_headers_end_the_connection(tmp_path: Path, send: bytes) -> None:
         assert ask(good).startswith(b"HTTP/1.1 200")
 
 
-def test_a_second_request_has_the_same_time(tmp_path: Path) -> None:
+def test_a_second_request_has_the_same_time(impatient_server: ServerProcess) -> None:
     """ASVS 15.2.2: a connection that was of use is closed when the headers of its next request do not end."""
-    with (
-        run_server(tmp_path / "triage.db", "--workers", "0", web_slow_seconds=1) as server,
-        connect(server) as client,
-    ):
+    with connect(impatient_server) as client:
         assert ask(client).startswith(b"HTTP/1.1 200")
         client.sendall(HALF_HEADERS)
         wait_for(lambda: is_closed(client), 10)
 
 
-def test_clients_that_read_nothing_are_dropped(tmp_path: Path) -> None:
+def test_clients_that_read_nothing_are_dropped(impatient_server: ServerProcess) -> None:
     """ASVS 15.2.2: a client that asks for many large answers and reads none is closed after web.slow_seconds."""
     request = b"GET /api/v1/openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
-    with (
-        run_server(tmp_path / "triage.db", "--workers", "0", web_slow_seconds=1) as server,
-        connect(server) as client,
-    ):
+    with connect(impatient_server) as client:
         client.settimeout(1)
         wait_for(lambda: not can_send(client, request * 50), 60)
-        assert health_statuses(server, 3) == {200}
+        assert health_statuses(impatient_server, 3) == {200}
 
 
 def upload(server: ServerProcess, content: bytes, declared: int) -> httpx.Response:

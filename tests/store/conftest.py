@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,15 +39,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture
-def place(database: str, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
+def place(database: str, empty_store: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Place:
     """A function that returns where the store of a name is: an empty one, the same for the same name."""
     places: dict[str, str] = {}
 
     def get_place(name: str) -> str:
-        if name not in places:
-            in_server = database == "postgres"
-            server = request.getfixturevalue("postgres_server") if in_server else None
-            places[name] = server.create_database() if server is not None else str(tmp_path / f"{name}.db")
+        if name not in places and database == "postgres":
+            places[name] = request.getfixturevalue("postgres_server").create_database()
+        elif name not in places:
+            places[name] = str(shutil.copy2(empty_store, tmp_path / f"{name}.db"))
         return places[name]
 
     return get_place

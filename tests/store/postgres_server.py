@@ -10,6 +10,7 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 
@@ -88,8 +89,12 @@ class PostgresServer:
 
     def create_database(self) -> str:
         """Return the address of a new database with an empty store."""
+        return self.copy_database(self.url(self.template))
+
+    def copy_database(self, address: str) -> str:
+        """Return the address of a copy of a database that nobody is connected to."""
         self._count += 1
-        self.execute(f"CREATE DATABASE store{self._count} TEMPLATE {self.template}")
+        self.execute(f"CREATE DATABASE store{self._count} TEMPLATE {urlsplit(address).path[1:]}")
         return self.url(f"store{self._count}")
 
     def close(self) -> None:

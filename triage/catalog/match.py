@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from triage.base.lazy_dataclass import dataclass
 from triage.catalog import digit_masking, regex
@@ -28,6 +28,8 @@ MAX_SHAPES = 20_000  # masked texts whose test results are remembered
 TEXTS_BEFORE_AUTOMATON = 64  # texts after which the automaton of all literals pays off
 LITERAL_MEMORY = 64 * 1024 * 1024  # for the automaton of all literals
 
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 _INDICES = operator.attrgetter("indices")
 ClauseLine = tuple[str, bool, int]
 _MutableHits = defaultdict[int, defaultdict[int, dict[int, Captures]]]  # signature number to `_Hits`
@@ -85,6 +87,26 @@ class Matcher:
     def start_session(self) -> MatchSession:
         """A session for evidence that comes in parts."""
         return MatchSession(self._plan)
+
+
+def remember_last(build: Callable[[_Argument], _Result]) -> Callable[[_Argument], _Result]:
+    """Return `build`, which remembers its last result: most jobs of a process have the same signatures.
+
+    The argument is compared, not hashed. With the same objects in it that takes a hundredth of a millisecond.
+    """
+    last: tuple[_Argument, _Result] | None = None
+
+    def build_once(argument: _Argument) -> _Result:
+        nonlocal last
+        pair = last
+        if pair is None or pair[0] != argument:
+            pair = last = (argument, build(argument))
+        return pair[1]
+
+    return build_once
+
+
+find_matcher = remember_last(Matcher)
 
 
 class MatchSession:

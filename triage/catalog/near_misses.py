@@ -15,7 +15,7 @@ from typing import Any
 
 from triage.base.lazy_re import lazy_re
 from triage.catalog.backtracking import search_text
-from triage.catalog.match import all_leaves
+from triage.catalog.match import all_leaves, remember_last
 from triage.catalog.model import Clause, Leaf, Signature
 from triage.catalog.regex import compile_pattern
 from triage.catalog.wordings import Wording, list_wordings, split_words
@@ -126,6 +126,9 @@ class NearMissIndex:
 
     def _weigh(self, term: str) -> float:
         return self._weight.get(term, _UNKNOWN_WEIGHT)
+
+
+find_index = remember_last(NearMissIndex)
 
 
 def _list_leaves(signature: Signature) -> Iterator[Leaf]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from triage.catalog.model import Signature
 from triage.diagnose.candidates import Candidate
@@ -13,14 +13,14 @@ MOST_TEXTS = 3  # different texts of one failure
 _WITHOUT_MESSAGE = frozenset(("exit", "inference", "core"))
 
 
-def name_near_misses(result: ReasoningResult, signatures: Iterable[Signature]) -> None:
+def name_near_misses(result: ReasoningResult, signatures: Sequence[Signature]) -> None:
     """Add the near misses to the reasons of the unknown failures. Without such a failure this costs nothing."""
     unknown = [candidate for candidate in result.candidates if candidate.signature is None]
     if not unknown:
         return
-    from triage.catalog.near_misses import NearMissIndex, describe_near_misses
+    from triage.catalog.near_misses import describe_near_misses, find_index
 
-    index = NearMissIndex(signatures)
+    index = find_index(signatures)
     unknown.sort(key=lambda candidate: candidate is not result.verdict.root)
     for candidate in unknown[:MOST_CANDIDATES]:
         misses = next(filter(None, map(index.find, _list_texts(candidate))), ())

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 
 from triage.base.lazy_dataclass import dataclass, replace
-from triage.catalog.match import Match, Matcher, MatchSession
+from triage.catalog.match import Match, Matcher, MatchSession, find_matcher
 from triage.catalog.model import Catalog, Signature
 from triage.diagnose import attempts, attribution, causes, rules
 from triage.diagnose.candidates import Candidate, known_candidates, unknown_candidates
@@ -133,7 +133,7 @@ def diagnose(
         outcome,
         clocks,
         _last_times(activities, clocks),
-        matcher or Matcher(catalog),
+        matcher or find_matcher(catalog),
         {signature.id: signature for signature in catalog.signatures},
         tuple(fact for fact, _ in left_out),
         without,
