@@ -80,7 +80,7 @@ class SearchServer(LocalServer):
         filters = content["query"]["bool"]["filter"]
         span = filters[0]["range"]["@timestamp"]
         text = filters[1]["query_string"]["query"] if len(filters) > 1 else ""
-        hits = [
+        hits: list[dict[str, Any]] = [
             {"_index": index, "_id": str(number), "_source": source, "sort": self._sort_values(content, time, source)}
             for number, (index, time, source) in enumerate(self._documents)
             if fnmatch.fnmatch(index, pattern) and span["gte"] <= time <= span["lte"] and text in str(source)
