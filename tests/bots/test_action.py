@@ -159,9 +159,9 @@ def test_a_failure_is_reported_and_fails_the_step(tmp_path: Path, github: GitHub
     ).resolve() == tmp_path / "triage-__self" / "bin" / "triage"
     assert re.search(r"^::error file=.*,title=triage%3A cuda\.out-of-memory::Root cause", output_text, re.MULTILINE)
     assert "cuda.out-of-memory" in runner.summary.read_text(encoding="utf-8")
-    assert runner.outputs["tell"]["verdict"] == "known"
-    assert runner.outputs["tell"]["signature"] == "cuda.out-of-memory"
-    assert runner.outputs["tell"]["ranks"] == "1"
+    assert runner.outputs["show"]["verdict"] == "known"
+    assert runner.outputs["show"]["signature"] == "cuda.out-of-memory"
+    assert runner.outputs["show"]["ranks"] == "1"
     (_, comment) = github.comments("team/model", 7)
     assert comment["body"].startswith("<!-- triage:train/smoke -->\n### Root cause")
     assert "https://github.example/team/model/actions/runs/99" in comment["body"]
@@ -189,3 +189,12 @@ def test_a_token_that_may_not_comment_is_a_warning(tmp_path: Path, github: GitHu
     assert "::warning title=triage::the comment could not be made" in output_text
     assert runner.summary.stat().st_size > 100
     assert len(github.comments("team/model", 7)) == 1
+
+
+def test_patterns_without_a_file_are_named(tmp_path: Path, github: GitHubServer) -> None:
+    """The annotation has the patterns on one line, and the step fails."""
+    status, output_text = Runner(tmp_path, github, paths="logs/*.log\n**/*.nothing\n").run()
+    assert status == 2
+    assert re.search(
+        r"^::error title=triage::no file matches logs/\*\.log, \*\*/\*\.nothing;", output_text, re.MULTILINE
+    )

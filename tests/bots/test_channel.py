@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email.policy
 import json
 import logging
 import re
@@ -356,3 +357,13 @@ def test_text_of_logs_mentions_nobody(receiver: ChannelServer) -> None:
         shown = str(message.content)
         assert "boom" in shown
         assert not re.search(r"@everyone|<@123>|\]\(", shown)
+
+
+def test_a_mail_has_the_whole_headline_as_subject(channel_bench: Bench, mail: MailServer) -> None:
+    """A headline longer than a line of the report is neither cut in the subject nor broken off in the text."""
+    text = f"ValueError: {'a long reason ' * 7}at the end"
+    channel_bench.ingest(unknown_diagnosis("a", text))
+    deliver(channel_bench, f"mailto://127.0.0.1:{mail.port}?from=triage@example.org&to=team@example.org")
+    (message,) = (email.message_from_string(content, policy=email.policy.default) for content in mail.visible)
+    assert message["subject"] == f"a: UNKNOWN FAILURE began on rank 1: {text}"
+    assert "UNKNOWN FAILURE  began on rank 1: ValueError" in str(message.get_content())

@@ -199,3 +199,10 @@ def test_a_wrong_token_and_a_missing_target_are_dead_letters(issue_bench: Bench,
     deliver(issue_bench, make_bot(tracker, "github", name="other"))
     (post,) = issue_bench.store.outbox.list_posts(state="dead")
     assert "[issue.targets.ops]" in (post.error or "")
+
+
+def test_the_title_of_an_issue_is_the_cause(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """It names no rank: the next job with the same cause fails on another one."""
+    issue_bench.ingest(unknown_diagnosis("a", "ValueError: shard 7 is bad"))
+    deliver(issue_bench, make_bot(tracker, service))
+    assert [issue.title for issue in tracker.issues] == ["ValueError: shard 7 is bad"]

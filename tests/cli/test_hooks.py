@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
 import shlex
 import signal
@@ -54,51 +55,93 @@ def environment(site: Path, **more: str) -> dict[str, str]:
     }
 
 
-def wait_for(path: Path) -> str:
-    """Return the text of a file, once it has some."""
-    for _ in range(600):
-        if path.exists() and path.stat().st_size:
-            return path.read_text(encoding="utf-8")
-        time.sleep(0.05)
-    raise AssertionError(f"{path} did not appear")
+def epilog(site: Path, *states: str, **variables: str) -> Path:
+    """Run the script as slurmctld does: with variables only, no terminal. Slurm says each state once, the last forever.
 
-
-def epilog(site: Path, **variables: str) -> None:
-    """Run the script as slurmctld does: with variables only, and no terminal."""
+    Returns the log of a job with a failure, which Slurm names.
+    """
+    log = site / "slurm 1234.out"
+    log.write_bytes(JOB.read_bytes())
+    answers = " ".join(states)
+    program(
+        site,
+        "scontrol",
+        f"""
+echo "$*" >> {site}/asked
+states=({answers}); number=$(wc -l < {site}/asked)
+state=${{states[number - 1]:-${{states[-1]}}}}
+printf 'JobId=1234 JobName=x\n   JobState=%s Reason=None\n   StdErr={log}\n   StdOut={log}\n' "$state"
+""",
+    )
+    program(site, "logger", f"cat >> {site}/system.log; touch {site}/over")
     script = site / "epilog.sh"
-    # `triage` of this checkout, not of /usr/local/bin.
+    # Programs of this test, not those of /usr/local/bin.
     script.write_text(recipe("Slurm", "bash").replace("/usr/local/bin:", f"{site}/bin:"), encoding="utf-8")
-    command = ["bash", str(script)]
-    subprocess.run(command, env=environment(site, **variables), stdin=subprocess.DEVNULL, timeout=300, check=True)
+    script.chmod(0o755)
+    known = {
+        "SLURM_JOB_ID": "1234",
+        "SLURM_JOB_USER": pwd.getpwuid(os.getuid()).pw_name,
+        "SLURM_JOB_STDOUT": f"{site}/slurm %j.out",  # Slurm 22.05 leaves the pattern there
+        "SLURM_JOB_EXIT_CODE2": "0:0",
+        "SLURM_JOB_DERIVED_EC": "0",
+    }
+    subprocess.run(
+        [str(script)], env=environment(site, **known | variables), stdin=subprocess.DEVNULL, timeout=60, check=True
+    )
+    for _ in range(1200):
+        if (site / "over").exists():
+            return log
+        time.sleep(0.05)
+    raise AssertionError("the script did not end")
 
 
-def test_the_epilog_of_slurm_reports_beside_the_output(site: Path) -> None:
-    """A failed job's output is diagnosed as soon as the script has ended."""
-    log = site / "slurm-1234.out"
-    log.write_bytes(JOB.read_bytes())
-    variables = {"SLURM_JOB_STDOUT": str(log), "SLURM_JOB_STDERR": str(log), "SLURM_JOB_EXIT_CODE2": "1:0"}
-    epilog(site, SLURM_JOB_ID="1234", **variables)
-    assert CAUSE in wait_for(site / "slurm-1234.out.triage.txt")
+@pytest.mark.parametrize(
+    ("states", "variables"),
+    [
+        (["COMPLETING", "FAILED"], {"SLURM_JOB_EXIT_CODE2": "1:0"}),
+        (["COMPLETING", "COMPLETED"], {"SLURM_JOB_DERIVED_EC": "256"}),
+    ],
+    ids=["failed", "only a step failed"],
+)
+def test_the_epilog_of_slurm_reports_beside_the_output(
+    site: Path, states: list[str], variables: dict[str, str]
+) -> None:
+    """The output of a job that failed is diagnosed, also if its batch script ended with 0."""
+    log = epilog(site, *states, **variables)
+    assert CAUSE in log.with_name(f"{log.name}.triage.txt").read_text(encoding="utf-8")
 
 
-def test_the_epilog_asks_slurm_where_variables_are_missing(site: Path) -> None:
-    """Older releases of Slurm do not say in a variable where the output is."""
-    log = site / "train.out"
-    log.write_bytes(JOB.read_bytes())
-    program(site, "scontrol", f"printf 'JobId=%s JobName=x\\n   StdErr={log}\\n   StdOut={log}\\n' \"$4\"")
-    epilog(site, SLURM_JOB_ID="1234")
-    assert CAUSE in wait_for(site / "train.out.triage.txt")
+@pytest.mark.parametrize("state", ["TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY"])
+def test_the_epilog_diagnoses_jobs_that_were_ended(site: Path, state: str) -> None:
+    """Slurm gives the epilog the exit code 0:0 of a job that was cancelled or ran out of time."""
+    program(site, "triage", f'echo "$@" > {site}/called')
+    log = epilog(site, state)
+    assert (site / "called").read_text() == f"ingest --quiet -o {log}.triage.txt -- {log}\n"
 
 
-def test_the_epilog_leaves_good_jobs_alone(site: Path) -> None:
-    """A job with the exit code 0:0 costs nothing."""
-    log = site / "good.out"
-    log.write_text("done\n")
+@pytest.mark.parametrize("state", ["COMPLETED", "PENDING"])
+def test_the_epilog_leaves_other_jobs_alone(site: Path, state: str) -> None:
+    """A job that ended well, or that waits to run again, is not read."""
     program(site, "triage", f"touch {site}/called")
-    epilog(site, SLURM_JOB_ID="1", SLURM_JOB_STDOUT=str(log), SLURM_JOB_EXIT_CODE2="0:0")
-    epilog(site, SLURM_JOB_ID="1", SLURM_JOB_STDOUT=str(site / "none"), SLURM_JOB_EXIT_CODE2="1:0")
-    time.sleep(1.0)
+    epilog(site, state)
     assert not (site / "called").exists()
+
+
+def test_the_epilog_asks_for_its_own_task_of_an_array(site: Path) -> None:
+    """The last task of an array has the array's number, by which Slurm shows all tasks."""
+    program(site, "triage", "true")
+    epilog(site, "FAILED", SLURM_ARRAY_JOB_ID="1234", SLURM_ARRAY_TASK_ID="7")
+    assert (site / "asked").read_text() == "show job 1234_7\n"
+
+
+def test_the_epilog_reads_as_the_user_of_the_job(site: Path) -> None:
+    """A SlurmUser that is not root becomes the user by sudo, with the command that the page permits."""
+    section = re.search(r"^slurm ALL=\(ALL,!root\) NOPASSWD: /usr/local/bin/(.*) \*$", PAGE, re.MULTILINE)
+    assert section
+    program(site, "id", "echo slurm")
+    program(site, "sudo", f'echo sudo "$@" > {site}/called')
+    epilog(site, "FAILED", SLURM_JOB_USER="trainer")
+    assert (site / "called").read_text().startswith(f"sudo -n -u trainer -- {section[1]} ")
 
 
 def pods(heading: str) -> list[Any]:

@@ -74,7 +74,9 @@ def test_dead_notifications_can_be_retried(command: Command, slack: SlackServer)
     status, out, _ = command("outbox", "send")
     assert (status, out) == (1, "0 sent, 0 to be tried again, 2 dead\n")
     listed = command("outbox", "list", "--state", "dead")[1]
-    assert "invalid_auth" in listed
+    first, second = sorted(states(command))
+    assert re.search(rf"^{second}, {first}: .*invalid_auth", listed, re.MULTILINE)
+    assert all(len(line) <= 100 for line in listed.splitlines())
     slack.token = "xoxb-local-token"
     assert command("outbox", "retry", "--dead")[:2] == (0, "2 due now\n")
     assert command("outbox", "send")[1] == "2 sent, 0 to be tried again, 0 dead\n"
@@ -114,3 +116,20 @@ def test_a_bot_without_its_secrets_names_the_missing_setting(
     monkeypatch.setenv("TRIAGE_SLACK_TOKEN", "")
     status, _, errors = command("bot", "slack")
     assert (status, "TRIAGE_SLACK_TOKEN" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("token", "failure", "warning"), [("xoxb-another", "", "refused"), ("", "503", "not delivered yet")]
+)
+def test_a_report_says_what_became_of_its_notifications(
+    command: Command, slack: SlackServer, monkeypatch: pytest.MonkeyPatch, token: str, failure: str, warning: str
+) -> None:
+    """One that Slack refuses will not be tried again; one that waits will be."""
+    monkeypatch.setenv("TRIAGE_ROUTING_ROUTES", json.dumps([{"to": "slack:C1"}]))
+    command("outbox", "drop", *states(command))
+    slack.token = token or slack.token
+    if failure:
+        slack.inject_failure("chat.postMessage", failure, times=9)
+    job = ROOT / "samples" / "jobs" / "exception_one_rank_tee" / "job"
+    status, out, _ = command("ingest", job, "--notify")
+    assert (status, f"1 notification {warning}" in out) == (0, True), out

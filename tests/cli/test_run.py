@@ -241,3 +241,21 @@ def test_a_notified_failure_says_that_it_came_before(tmp_path: Path) -> None:
         done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, check=False, timeout=60)
         reports.append(done.stderr.decode())
     assert ["Second time" in report for report in reports] == [False, True]
+
+
+def test_logs_of_earlier_runs_are_not_read(tmp_path: Path) -> None:
+    """A directory of logs that many jobs share has the failures of others; files that this job wrote are read."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    earlier = shared / "worker-1.log"
+    earlier.write_text("Traceback (most recent call last):\n  File 'a.py', line 1\nKeyError: 'of an earlier job'\n")
+    os.utime(earlier, (time.time() - 60, time.time() - 60))
+    text = (
+        f"open({str(shared / 'worker-2.log')!r}, 'w').write('Traceback (most recent call last):\\n"
+        '  File "b.py", line 1, in f\\nValueError: of this job\\n\'); raise SystemExit(1)'
+    )
+    status, _, errors = run(tmp_path, "-o", "logs", "--logs", "shared", *python(text))
+    assert status == 1
+    assert b"ValueError: of this job" in errors
+    assert b"of an earlier job" not in errors
+    assert b"1 file was not read: unchanged since the job started" in errors

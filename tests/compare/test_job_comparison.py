@@ -130,10 +130,10 @@ def test_what_was_not_compared_says_so() -> None:
     assert comparison.compared == 0
     assert comparison.headline == "Nothing was compared: the two jobs state no value in common."
     sentences = {item.name: describe_part(item) for item in comparison.parts}
-    assert sentences["settings"] == "Nothing was compared: no settings stored of the failed job."
-    assert sentences["versions"] == "Nothing was compared: no versions stored of the failed and the healthy job."
-    assert sentences["pace"] == "Nothing was compared: no pace stored of the failed job."
-    assert sentences["values"] == "Nothing was compared: no losses stored of the failed job."
+    assert sentences["settings"] == "Nothing was compared: the failed job states no settings."
+    assert sentences["versions"] == "Nothing was compared: neither job states versions."
+    assert sentences["pace"] == "Nothing was compared: the failed job states no pace."
+    assert sentences["values"] == "Nothing was compared: the failed job states no losses."
     apart = compare_jobs(side("a", values={"loss": {5: "1"}}), side("b", values={"loss": {6: "1"}}))
     assert part(apart, "values").why_not == "the two jobs have no step of a quantity in common"
 

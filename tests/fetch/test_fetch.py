@@ -126,6 +126,19 @@ def test_all_documents_of_elasticsearch_come_once(
     assert sorted(written(tmp_path / "logs")) == sorted(f"line {number // 4}" for number in range(40))
 
 
+def test_lines_of_one_millisecond_keep_the_order_of_their_file(
+    command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A traceback is written within a millisecond, and an index returns equal times in any order."""
+    monkeypatch.setenv("ELASTICSEARCH_API_KEY", search.key)
+    lines = ["Traceback (most recent call last):", '  File "/job/train.py", line 8, in <module>', "ValueError: empty"]
+    for offset, line in reversed(list(enumerate(lines))):
+        search.add("logs-1", SECOND * 1000, message=line, **{"log.offset": offset, "host.name": "node1"})
+    address = f"{search.url.replace('http', 'elasticsearch+http')}/logs-*"
+    assert command("fetch", address, "-o", tmp_path / "logs", *SPAN)[0] == 0
+    assert written(tmp_path / "logs") == lines
+
+
 def test_kubectl_gets_every_container_and_its_run_before(
     command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

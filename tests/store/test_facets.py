@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -54,3 +57,39 @@ def test_hosts_and_facts_are_counted_in_the_latest(
     memory = Filter(signature="cuda.out-of-memory")
     assert counts(store, "fact.team", memory) == teams
     assert sum(counts(store, "host", memory).values()) == most
+
+
+@pytest.mark.parametrize("filter_", [Filter(verdict="known"), Filter(domain="cuda")], ids=["verdict", "domain"])
+def test_hosts_and_facts_of_many_incidents_are_read_from_indexes(
+    store: Store, monkeypatch: pytest.MonkeyPatch, filter_: Filter
+) -> None:
+    """Each row of a table would be a page to read: 2,000 incidents may be anywhere in it."""
+    monkeypatch.setattr(facets, "MOST_COUNTED", 2)
+    fill(store)
+    statements: list[tuple[str, Sequence[Any]]] = []
+    read = type(store.connections).read
+
+    def remember(self: Any, sql: str, values: Sequence[Any] = ()) -> Any:
+        statements.append((sql, values))
+        return read(self, sql, values)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(store.connections), "read", remember)
+        store.search.count_facets(filter_)
+    counting = [(sql, values) for sql, values in statements if "LIMIT 2)" in sql]
+    assert len(counting) == 2
+    for sql, values in counting:
+        plan = explain(store, sql, values)
+        reads = [line for line in plan if re.search(r"\b(?:Scan|SCAN|SEARCH) .*\b[hi]\b", line)]
+        assert len(reads) == 2
+        assert all("Index Only Scan" in line or "COVERING INDEX" in line for line in reads), plan
+
+
+def explain(store: Store, sql: str, values: Sequence[Any]) -> list[str]:
+    """Return the lines of a plan. PostgreSQL takes other ways than an index alone only where there is no such index."""
+    with store.connections.write() as db:
+        if store.connections.dialect.name == "sqlite":
+            return [row["detail"] for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+        for way in ("seqscan", "bitmapscan"):
+            db.execute(f"SET LOCAL enable_{way} = off")
+        return [row[0] for row in db.execute(f"EXPLAIN {sql}", values)]

@@ -25,6 +25,7 @@ class Options:
     environment, which override the shipped ones (triage/compare/settings.txt). `addresses` allows paths that are
     addresses of object stores and servers; the caller has checked them.
     `labels` are facts of the job that the user gave: name to values.
+    `changed_since`: local files that did not change since this time (seconds since the epoch) are not read.
     `reuse`: read only what is new in files that an earlier run has read, see pipeline/earlier_readings.py.
     `cluster` does the long work on other machines, such as the workers of Dask; they open the same paths and addresses.
     """
@@ -36,6 +37,7 @@ class Options:
     settings: Path | None = None
     fork: bool = False
     addresses: bool = False
+    changed_since: float = 0.0
     reuse: bool = False
     labels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     cluster: WorkSharer | None = None

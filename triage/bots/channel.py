@@ -13,7 +13,8 @@ from triage.bots import apprise_client, discord, pace
 from triage.bots.apprise_client import ChannelMessage
 from triage.bots.interface import Held, Undelivered, Unsure
 from triage.bots.subject import Subject, find_message, find_target, incident_url, read_subject
-from triage.render import render
+from triage.render import phrases, render
+from triage.render.sanitize import clip, sanitize_line
 from triage.render.watch import TITLES
 from triage.settings.notifications import ChannelSettings, ChannelTarget
 from triage.store import Store
@@ -21,6 +22,7 @@ from triage.store.notifications import NotificationPart
 from triage.store.outbox import Post
 
 WIDTH = 80
+TITLE = 200  # characters; receivers cut at 256 (Discord) or more
 PART = "message"
 
 
@@ -72,13 +74,13 @@ class ChannelBot:
 
 
 def _format_diagnosis(subject: Subject, public_url: str, key: str) -> ChannelMessage:
-    """Return the text report; its first line is the title."""
+    """Return the verdict as title, and the link and the text report below it."""
     diagnosis = subject.diagnosis
     text = render(diagnosis, "text", width=WIDTH, color=False, verbose=False)
-    headline, _, rest = text.partition("\n")
     link = incident_url(public_url, subject.message.incident)
-    body = "\n\n".join(part for part in (link, rest.strip("\n")) if part)
-    return ChannelMessage(f"{diagnosis.job.name}: {' '.join(headline.split())}", body, key)
+    title = f"{diagnosis.job.name}: {phrases.verdict_kind(diagnosis)} {phrases.headline(diagnosis)}"
+    body = "\n\n".join(part for part in (link, text.strip("\n")) if part)
+    return ChannelMessage(clip(sanitize_line(title), TITLE), body, key)
 
 
 def _format_pace(report: pace.PaceReport, key: str) -> ChannelMessage:

@@ -62,7 +62,10 @@ class IssueBot:
         markdown = render(diagnosis, "markdown")
         report = tracker.quote(markdown if len(markdown) <= BODY else fence(text), text)
         body = "\n\n".join(part for part in (link, report, tracker.mark(_digest(first.topic))) if part)
-        title = clip(sanitize_line(phrases.headline(diagnosis)), TITLE)
+        root = diagnosis.root_cause
+        # The title of a cause has no rank: the next job fails on another one.
+        title = root.title if root and not root.alongside else phrases.headline(diagnosis)
+        title = clip(sanitize_line(title), TITLE)
         issue = tracker.create(title, body, (*target.labels, label))
         if label not in issue.labels:  # the next occurrence would open another issue
             raise Undelivered(

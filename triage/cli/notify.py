@@ -45,12 +45,14 @@ def store_and_notify(
             counts = deliver_due(opened, build_bots(settings), give_up_days=settings.routing.give_up_days)
     except StoreError as error:
         return warn_not_stored(diagnosis, error), None
-    waiting = counts.later + counts.dead
-    if not waiting:
-        return stored.diagnosis, recurrence
-    message = f"{format_count(waiting, 'notification')} not delivered yet; `triage outbox list` shows them"
-    warnings = (*stored.diagnosis.warnings, Warning("not-told", None, message))
-    return dataclasses.replace(stored.diagnosis, warnings=warnings), recurrence
+    warnings = [*stored.diagnosis.warnings]
+    if counts.dead:
+        message = f"{format_count(counts.dead, 'notification')} refused; `triage outbox list --state dead` says why"
+        warnings.append(Warning("not-notified", None, message))
+    if counts.later:
+        message = f"{format_count(counts.later, 'notification')} not delivered yet; `triage outbox list` says why"
+        warnings.append(Warning("not-notified", None, message))
+    return dataclasses.replace(stored.diagnosis, warnings=tuple(warnings)), recurrence
 
 
 class WatchNotifier:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from triage.base.errors import OptionError
 from triage.cli import failure, options, streams, values
+
+if TYPE_CHECKING:
+    from triage.pipeline import Options
 
 CONSOLE = "console.log"
 Command = Annotated[
@@ -33,7 +38,7 @@ Logs = Annotated[
     typer.Option(
         "--logs",
         metavar="PATH",
-        help="Files that the job writes itself, diagnosed too; may be repeated.",
+        help="Files that the job writes itself, diagnosed too if they change while it runs; may be repeated.",
         show_default=False,
     ),
 ]
@@ -63,6 +68,7 @@ def run(
 
     Exit status: that of the command, 128 + N after signal N; 2 unusable options, or the command cannot be started.
     """
+    from triage.cli.ingest_job import build_options
     from triage.evidence.job_facts import parse_labels
     from triage.watch.command_run import run_command
 
@@ -74,12 +80,15 @@ def run(
         load_routes(store, no_store)
     directory = output or Path(f"triage-run-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}")
     console = _create(directory)
+    started = math.floor(console.stat().st_mtime)  # by the clock of the file system; some have whole seconds
     with console.open("ab") as log:
         end = run_command(command, log)
     if end.status:
         try:
             paths = [str(directory), *(str(path) for path in logs or () if path.exists())]
-            _report(paths, catalog or (), store, label or (), no_store=no_store, notify=notify, quiet=quiet)
+            own = build_options(catalog, None, values.DEFAULT_CHUNK_SIZE, False, label)
+            own = replace(own, changed_since=started)  # logs of earlier runs may be in the same directory
+            _report(paths, own, store, no_store=no_store, notify=notify, quiet=quiet)
         except (Exception, KeyboardInterrupt) as error:  # the exit status stays that of the command
             failure.report(error)
     raise typer.Exit(end.status)
@@ -99,21 +108,13 @@ def _create(directory: Path) -> Path:
 
 
 def _report(
-    paths: Sequence[str],
-    catalog: Sequence[Path],
-    store: str | None,
-    labels: Sequence[str],
-    *,
-    no_store: bool,
-    notify: bool,
-    quiet: bool,
+    paths: Sequence[str], own: Options, store: str | None, *, no_store: bool, notify: bool, quiet: bool
 ) -> None:
     """Diagnose the paths, and write the report to standard error."""
-    from triage.cli.ingest_job import build_options, diagnose
+    from triage.cli.ingest_job import diagnose
     from triage.render import render
 
-    pipeline_options = build_options(catalog, None, values.DEFAULT_CHUNK_SIZE, False, labels)
-    diagnosis, recurrence = diagnose(paths, pipeline_options, store, no_store=no_store, notify=notify, quiet=quiet)
+    diagnosis, recurrence = diagnose(paths, own, store, no_store=no_store, notify=notify, quiet=quiet)
     color = streams.is_terminal(sys.stderr) and streams.use_color("auto", None)
     width = streams.text_width(None, None)
     text = render(diagnosis, "text", width=width, color=color, verbose=False, recurrence=recurrence)

@@ -132,15 +132,16 @@ def _compare_texts(name: PartName, failed: Mapping[str, str], healthy: Mapping[s
         if failed.get(key) != healthy.get(key)
     ]
     rows.sort(key=lambda row: not row.differs)
-    why_not = "" if common else _explain_missing(bool(failed), bool(healthy), f"no {name}")
+    why_not = "" if common else _explain_missing(bool(failed), bool(healthy), name)
     return ComparedPart(name, len(common), tuple(rows), why_not)
 
 
-def _explain_missing(of_failed: bool, of_healthy: bool, nothing: str) -> str:
+def _explain_missing(of_failed: bool, of_healthy: bool, things: str) -> str:
     if of_failed and of_healthy:
         return "the two jobs state none of the same name"
-    sides = [name for name, states in (("failed", of_failed), ("healthy", of_healthy)) if not states]
-    return f"{nothing} stored of the {' and the '.join(sides)} job"
+    if of_failed or of_healthy:
+        return f"the {'healthy' if of_failed else 'failed'} job states no {things}"
+    return f"neither job states {things}"
 
 
 def _training(side: JobSide) -> Mapping[str, Any]:
@@ -151,7 +152,7 @@ def _compare_pace(failed: JobSide, healthy: JobSide) -> ComparedPart:
     """Compare the steps a second; both are shown where both are known."""
     one, other = (_training(side).get("steps_per_second") for side in (failed, healthy))
     if one is None or other is None:
-        return ComparedPart("pace", 0, (), _explain_missing(one is not None, other is not None, "no pace"))
+        return ComparedPart("pace", 0, (), _explain_missing(one is not None, other is not None, "pace"))
     differs = abs(one - other) > PACE_TOLERANCE * max(one, other)
     row = ComparedRow("steps a second", f"{one:.4g}", f"{other:.4g}", differs)
     return ComparedPart("pace", 1, (row,))
@@ -169,7 +170,7 @@ def _compare_values(failed: JobSide, healthy: JobSide) -> ComparedPart:
         return ComparedPart("values", len(rows), tuple(rows))
     if all(tables):
         return ComparedPart("values", 0, (), "the two jobs have no step of a quantity in common")
-    return ComparedPart("values", 0, (), _explain_missing(bool(tables[0]), bool(tables[1]), "no losses"))
+    return ComparedPart("values", 0, (), _explain_missing(bool(tables[0]), bool(tables[1]), "losses"))
 
 
 def _read_quantities(training: Mapping[str, Any]) -> dict[str, dict[int, str]]:

@@ -41,8 +41,10 @@ def _search(query: SourceQuery, time_field: str, start: int) -> dict[str, Any]:
     filters: list[dict[str, Any]] = [{"range": {time_field: span}}]
     if query.parameters.get("q"):
         filters.append({"query_string": {"query": query.parameters["q"]}})
-    # The sort value in milliseconds is the time, whatever form the document writes it in.
-    return {"size": SIZE, "sort": [{time_field: {"order": "asc"}}], "query": {"bool": {"filter": filters}}}
+    # The first sort value is the time in milliseconds, whatever form the document writes it in. Lines of one
+    # millisecond have the order of their file, where the collector says it (`log.offset` of Filebeat).
+    sort = [{time_field: {"order": "asc"}}, {"log.offset": {"order": "asc", "unmapped_type": "long"}}]
+    return {"size": SIZE, "sort": sort, "query": {"bool": {"filter": filters}}}
 
 
 def _headers(scheme: str) -> dict[str, str]:

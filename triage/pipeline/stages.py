@@ -30,7 +30,9 @@ _TEXTS_WITH_FACTS = 256  # a launcher or a prolog prints what the scheduler says
 
 def read_job(paths: Sequence[str], options: Options, progress: Report | None) -> AnalysedJob:
     """Scan and analyse everything under the paths. Raises InputError and CatalogError."""
-    discovered = traced("discover", sources.discover)(paths, allow_addresses=options.addresses)
+    discovered = traced("discover", sources.discover)(
+        paths, allow_addresses=options.addresses, changed_since=options.changed_since
+    )
     shown = list(map(displayed_address, paths))  # no later stage needs a password or a signature
     is_strict = bool(options.catalogs or list_configured_catalogs())
     catalog = load(options.catalogs, strict=is_strict, with_samples=False)

@@ -36,9 +36,11 @@ _SPECIAL = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a 
 class DirectoryWalk:
     """The state of one call of `discover`. Links wait in `links`, so that the files themselves come first."""
 
-    def __init__(self, limits: Limits, warnings: WarningLimiter) -> None:
+    def __init__(self, limits: Limits, warnings: WarningLimiter, changed_since: float = 0.0) -> None:
         self.limits = limits
         self.warnings = warnings
+        self.changed_since = changed_since
+        self.unchanged: list[str] = []
         self.files: list[File] = []
         self.links: list[tuple[str, str]] = []
         self.directories: set[tuple[int, int]] = set()
@@ -99,6 +101,9 @@ class DirectoryWalk:
     def add_file(self, path: str, name: str, status: os.stat_result) -> None:
         """Add a regular file, if it is a new one."""
         if self.is_full:
+            return
+        if status.st_mtime < self.changed_since:
+            self.unchanged.append(name)
             return
         identity = (status.st_dev, status.st_ino)
         if identity in self.files_walked:
@@ -205,15 +210,21 @@ def link_target(path: str) -> str:
 
 
 def discover(
-    paths: Sequence[str], limits: Limits = Limits(), *, stdin: BinaryIO | None = None, allow_addresses: bool = False
+    paths: Sequence[str],
+    limits: Limits = Limits(),
+    *,
+    stdin: BinaryIO | None = None,
+    allow_addresses: bool = False,
+    changed_since: float = 0.0,
 ) -> DiscoveredFiles:
     """Return the files below `paths`, each classified by its first bytes, sorted by name; `-` is standard input.
 
-    `allow_addresses`: a path may be an address of an object store or a server. Raises InputError when a path does not
-    exist or may not be read, or when nothing can be read.
+    `allow_addresses`: a path may be an address of an object store or a server. Local files that did not change since
+    `changed_since` (seconds since the epoch) are left out, with a warning. Raises InputError when a path does not exist
+    or may not be read, or when nothing can be read.
     """
     warning_list: list[Warning] = []
-    walk = DirectoryWalk(limits, WarningLimiter(warning_list.append))
+    walk = DirectoryWalk(limits, WarningLimiter(warning_list.append), changed_since)
     checked_paths = [_check_path(path, allow_addresses) for path in dict.fromkeys(paths)]
     walk.roots = [os.path.realpath(path) for path in checked_paths if path != "-" and not is_address(path)]
     for path in checked_paths:
@@ -228,6 +239,10 @@ def discover(
         count = len(walk.duplicates)
         message = f"{count:,} {'path leads' if count == 1 else 'paths lead'} to a file that is read under another name"
         walk.warnings.add("read-once", printable_name(min(walk.duplicates)), message)
+    if walk.unchanged:
+        count = len(walk.unchanged)
+        message = f"{count:,} {'file was' if count == 1 else 'files were'} not read: unchanged since the job started"
+        walk.warnings.add("unchanged", printable_name(min(walk.unchanged)), message)
     walk.warnings.close()
     files = tuple(sorted(walk.files, key=lambda file: (file.name.split("/"), file.path)))
     _raise_if_useless(checked_paths, files, walk)

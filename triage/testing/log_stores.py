@@ -80,12 +80,19 @@ class SearchServer(LocalServer):
         filters = content["query"]["bool"]["filter"]
         span = filters[0]["range"]["@timestamp"]
         text = filters[1]["query_string"]["query"] if len(filters) > 1 else ""
-        hits = [
-            {"_index": index, "_id": str(number), "_source": source, "sort": [time]}
+        hits: list[dict[str, Any]] = [
+            {"_index": index, "_id": str(number), "_source": source, "sort": self._sort_values(content, time, source)}
             for number, (index, time, source) in enumerate(self._documents)
             if fnmatch.fnmatch(index, pattern) and span["gte"] <= time <= span["lte"] and text in str(source)
         ]
+        hits.sort(key=lambda hit: hit["sort"])
         return Reply(200, {"took": 1, "timed_out": False, "hits": {"hits": hits[: content["size"]]}})
+
+    @staticmethod
+    def _sort_values(content: dict[str, Any], time: int, source: dict[str, Any]) -> list[int]:
+        """Return the time and the other fields of the sort; a document without a field is behind those with it."""
+        others = [next(iter(item)) for item in content["sort"][1:]]
+        return [time, *(source.get(name, 2**63 - 1) for name in others)]
 
 
 class CloudWatchServer(LocalServer):

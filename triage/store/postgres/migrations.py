@@ -15,7 +15,7 @@ from triage.base.errors import StoreError
 if TYPE_CHECKING:
     from triage.store.postgres.connection import PostgresConnections
 
-VERSION = 7  # the number of files in steps/
+VERSION = 8  # the number of files in steps/
 
 
 def migrate(connections: PostgresConnections, *, create: bool = True) -> int:
