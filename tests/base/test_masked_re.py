@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.effort import choose_some
 from triage.base.digit_masks import mask_text
 from triage.base.masked_re import MaskedPattern, MaskedPatterns, masked_re, widen_digits
 
@@ -60,12 +61,12 @@ def test_no_pattern_of_a_line_is_missed(lines: list[str]) -> None:
     matches = 0
     for name, pattern in patterns.items():
         exact = re.compile(pattern.pattern, pattern._flags)
-        for line in lines:
+        for line in choose_some(lines, len(lines) // 3, name):
             match = exact.search(line)
             same = pattern.search(line)
             assert (match and match.span()) == (same and same.span()), (name, line)
             matches += match is not None
-    assert matches > 1000
+    assert matches > 300
 
 
 @given(st.from_regex(r"[a-cx0-3]{0,12}", fullmatch=True), st.data())

@@ -9,11 +9,13 @@ from random import Random
 
 import pytest
 
+from tests.effort import is_thorough
 from tests.fuzz.harnesses import HARNESSES, Harness
 from tests.fuzz.mutation import mutate
 from tests.fuzz.seeds import FINDINGS, list_findings, list_seeds
 
 MUTATIONS = 200
+NUMBERS = 2 if is_thorough() else 1  # of each seed, in whose place long runs are put
 SECONDS, SECONDS_OF_RUN = 20.0, 2.0
 """Processor time that no input of a few kilobytes may take, and none with one of RUNS: the first is for what hangs, the
 second for patterns whose time grows with the square of a run. Good ones take a hundredth of a second.
@@ -44,7 +46,7 @@ def test_long_runs_in_place_of_numbers(harness: Harness) -> None:
     inputs = []
     for data in list_seeds(harness):
         numbers = list(re.finditer(rb"\d+", data))
-        for match, run in itertools.product(random.sample(numbers, min(2, len(numbers))), RUNS):
+        for match, run in itertools.product(random.sample(numbers, min(NUMBERS, len(numbers))), RUNS):
             inputs.append(data[: match.start()] + run + data[match.end() :])
     assert len(inputs) >= len(RUNS)
     for data in inputs:
