@@ -55,6 +55,8 @@ def repeat_incidents(store: Store, times: int) -> None:
             db.execute("INSERT INTO page_fts (page_fts) VALUES ('rebuild')")
         else:
             bulk_copy.compute_sums(db)
+            # Numbers were given, not drawn: the next incident would get one of them.
+            db.execute("SELECT setval(pg_get_serial_sequence('incident', 'num'), (SELECT max(num) FROM incident))")
         for _, _, sql in parts:
             db.execute(sql)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import triage
 from tests.shared_catalog import OPTIONS, share_catalog
+from triage.cli import main
 from triage.model import Diagnosis
 from triage.model.store import Recurrence
 from triage.render import phrases, text
@@ -77,6 +79,17 @@ def first_rows(lines: list[str], columns: int = 80, rows: int = 24) -> list[str]
     """Return the lines that a terminal of this size shows first; it breaks longer ones itself."""
     ends = accumulate(max(-(-len(line) // columns), 1) for line in lines)
     return [line for line, end in zip(lines, ends, strict=True) if end <= rows]
+
+
+def test_triage_alone_shows_what_one_can_do(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without arguments it names commands that exist, on a screen of 80 columns."""
+    assert main([]) == 2
+    shown = capsys.readouterr().err
+    commands = re.findall(r"^  triage (\w+)", shown, re.MULTILINE)
+    assert commands[:1] == ["ingest"]
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    for name in commands:
+        assert main([name, "--help"]) == 0
 
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)

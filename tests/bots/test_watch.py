@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -163,9 +164,8 @@ def test_a_watch_prints_events_while_slack_is_down(workspace: Workspace, slack: 
     status, out, _ = workspace.run("watch", "logs", "--notify", "--quiet", "--stop-after", "2s")
     assert (status, "FAILED" in out) == (0, True)
     slack._failures.clear()
-    (number, *_) = (
-        line.split()[0] for line in workspace.run("outbox", "list", "--state", "waiting")[1].splitlines()[1:]
-    )
+    waiting = json.loads(workspace.run("outbox", "list", "--state", "waiting", "--format", "json")[1])["posts"]
+    number = str(waiting[0]["id"])
     assert workspace.run("outbox", "retry", number)[0] == 0
     assert "1 sent" in workspace.run("outbox", "send")[1]
     assert len(slack.visible(CHANNEL)) == 1

@@ -94,3 +94,15 @@ def test_a_job_without_a_line_has_no_end(tmp_path: Path) -> None:
     clock = Clock()
     watch = start_watch(tmp_path, clock)
     assert pass_time(watch, clock, 2 * IDLE) == []
+
+
+@pytest.mark.parametrize("is_known_file", [True, False])
+def test_a_failure_in_the_last_lines_is_reported_at_the_end(tmp_path: Path, is_known_file: bool) -> None:
+    """A sidecar gets SIGTERM right after the trainer's last line, before it looks again."""
+    clock = Clock()
+    watch = start_watch(tmp_path, clock)
+    if is_known_file:
+        write_steps(tmp_path / "train.log", 1, 20)
+        assert pass_time(watch, clock, 10) == []
+    write_steps(tmp_path / "train.log", 20, 40, "[rank0]: torch.OutOfMemoryError: CUDA out of memory.\n")
+    assert [event.kind for event in watch.end()] == ["failure"]

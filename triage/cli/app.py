@@ -67,11 +67,12 @@ COMMANDS: tuple[tuple[str, Callable[..., None]], ...] = (
 _CONTEXTS: dict[str, dict[str, Any]] = {"run": {"allow_interspersed_args": False}}
 
 _FIRST_STEPS = """\
-triage finds the rank and the line where a multi-rank training job began to fail.
+triage finds the rank and the line where a multi-rank job began to fail.
 
-  triage ingest job_logs/    a job died: what began it, on which rank, and what to do
-  triage watch job_logs/     a job runs or hangs: say at once when it fails or stalls (`triage collect` looks inside)
-  triage serve               a team: incidents, causes and clusters as pages in a browser
+  triage ingest job_logs/   a job died: what began it, where, and what to do
+  triage watch job_logs/    a job runs: report at once when it fails or stalls
+  triage collect            a job hangs: look into its processes
+  triage serve              a team: incidents and causes as pages in a browser
 
 `triage --help` lists all commands, `triage COMMAND --help` the options of one."""
 

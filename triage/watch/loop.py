@@ -93,8 +93,12 @@ class Watch:
         """Read everything that is left and return the last events."""
         now = self.clock()
         self.follower.find_files(now)
-        while self.follower.read_new_lines(now).is_behind:
-            pass
+        is_behind = True
+        while is_behind:
+            new_lines = self.follower.read_new_lines(now)
+            if new_lines.hits:
+                self._note_hits(now, new_lines)
+            is_behind = new_lines.is_behind
         return self._add_to_episode(self._diagnose_whole(now) if self._hit_at is not None or self._has_stopped else [])
 
     @property
