@@ -191,6 +191,20 @@ def test_a_rank_that_ended_by_itself_was_not_stopped_from_outside() -> None:
     assert select_endings([stop, weak, exited(3, 1)], cause, []) == []
 
 
+def test_a_stop_from_outside_does_not_hide_an_end_of_an_unknown_rank() -> None:
+    """Where a rank ended by itself, a strong form counts without its rank too, unless its source was stopped before."""
+    strong = ending("Fatal error in PMPI_Send", None, "strong", offset=900)
+    before, behind, elsewhere = (
+        fact("Received SIGTERM", None, offset=offset, source=source)
+        for offset, source in ((100, "job.log"), (1000, "job.log"), (100, "node2.log"))
+    )
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), outside=frozenset({0}))
+    assert select_endings([elsewhere, strong, exited(3, 1)], matched, []) == [strong]
+    assert select_endings([behind, strong, exited(3, 1)], matched, []) == [strong]
+    assert select_endings([before, strong, exited(3, 1)], matched, []) == []
+    assert select_endings([elsewhere, strong], matched, []) == []
+
+
 def test_a_timeout_of_ranks_that_waited_does_not_hide_what_ended_before(tmp_path: Path) -> None:
     """The last words of a process without a rank stand before the timeouts of others, and are not explained by them."""
     usual = "".join(f"step {n} loss 2.{n}\n" for n in range(40))
