@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -11,6 +12,7 @@ from triage.evidence.endings import FORMS
 from triage.evidence.endings.classification import UNLIKE, classify, classify_raw, strip_box
 from triage.evidence.endings.interface import LONGEST_LINE, STATUS, Form
 
+ROOT = Path(__file__).resolve().parents[3]
 HEALTHY = (
     "step 3/9 loss 2.1 grad_norm 0.4",
     "val_error 0.141, 0 failures",
@@ -49,6 +51,25 @@ def test_a_form_matches_its_example(form: Form) -> None:
 def test_healthy_lines_have_no_form(line: str) -> None:
     """Counts of zero, settings, retries, tables and noise of a teardown are no failures."""
     assert classify_raw(line, line) is UNLIKE
+
+
+def test_lines_of_healthy_jobs_have_no_form() -> None:
+    """Of the lines of healthy jobs in the catalog only ends that went well and a raised warning have a form."""
+    lines = (ROOT / "signatures" / "healthy.txt").read_text().splitlines()
+    texts = [line for line in lines if line and not line.startswith("#")]
+    assert len(texts) > 1000
+    assert {line.split(":")[0] for line in texts if classify_raw(line, line) is not UNLIKE} == {
+        "FutureWarning",  # a job may be run so that warnings are errors
+        "Training finished in 10",
+        "exit code 0",
+    }
+
+
+def test_a_place_in_an_installed_package_is_no_place_of_a_script() -> None:
+    """Libraries print warnings behind their own place, programs print errors behind theirs."""
+    line = "/data_connector.py:424: The loader does not have many workers"
+    assert classify(f"/srv/train{line}").strength == "strong"
+    assert classify(f"/opt/conda/lib/python3.11/site-packages/lightning{line}") is UNLIKE
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ _NOISE = lazy_re(
     r"can only test a child process|destroy_process_group\(\) was not called|cleaning up|clean ?up noise|"
     r"\[Service thread\]|YOU CAN IGNORE THE BELOW|Enable tracemalloc|"
     r"Unable to register \w{1,20} factory: Attempting to register factory for plugin|"
+    r"\band are newly initialized: |pip's dependency resolver does not|\bperf: interrupt took too long|"
+    r"stopped: `max_\w+=\d+` reached|"
     # A warning at a place in a source; without one it was raised.
     r":\d+: \w*Warning: "
 )

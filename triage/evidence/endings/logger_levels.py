@@ -29,7 +29,7 @@ _MARKED = lazy_re(
     rf"(?:(?P<fatal>{_FATAL_NAMES})|(?P<error>{_ERROR_NAMES}))(?:\]|\s{{0,2}}[|>):]|\"?(?:\s|$))"
 )
 _LETTER = lazy_re(
-    r"(?:^|[\s\[(:])(?:(?P<fatal>F)|(?P<error>E))(?:\d{4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ]\d+ \d+\] |"
+    r"(?:^|[\s\[(:])(?:(?P<fatal>F)|(?P<error>E))(?:\d{3,4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ]\d+ \d+\] |"
     r"[ ][\w./-]+\.(?:cc|cpp|cu|h|py|go|rs):\d+\]|/[A-Z]\w+[: (])"
     # In brackets or between bars (spdlog, NLog), and behind the process and thread (Android).
     r"|(?:^|[\s\]])\[(?:(?P<fatal3>[FC])|(?P<error3>E))\][ :]|\d\|(?:(?P<fatal4>F)|(?P<error4>E))\|"
@@ -41,7 +41,7 @@ _LOW = lazy_re(
     r"|(?i:\b(?:level|lvl|severity)[=:]\s?\"?(?:debug|info|warn(?:ing)?|trace|notice)\b|[\[<](?:debug|info|"
     r"warn(?:ing)?|notice)[\]>])"
     r"|(?:^|[\s\]])\[[TDIW]\][ :]|\d\|[TDIW]\||\d\.\d{3} +\d+ +\d+ [VDIW] \S"
-    r"|(?:^|[\s\[(])[IWD](?:\d{4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ][\w./-]+\.(?:cc|cpp|cu|h|py):\d+\])"
+    r"|(?:^|[\s\[(])[IWD](?:\d{3,4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ][\w./-]+\.(?:cc|cpp|cu|h|py):\d+\])"
 )
 _JSON_LOW = lazy_re(
     r'"(?:level|levelname|lvl|severity|sev|severityText|SeverityText|log\.level|@l|status|loglevel)"\s*:\s*"(?i:debug|info|'
