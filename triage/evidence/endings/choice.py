@@ -187,11 +187,10 @@ def _find_stop(lines: Sequence[Line], index: int) -> int:
 
 
 def text_of(lines: Sequence[Line], chosen: ChosenLine) -> str:
-    """Return the chosen line, with what announces it and the error of its record, then the lines around it."""
+    """Return the chosen line, with what announces it and the error of its record, then the lines behind and before."""
     before = lines[max(0, chosen.index - _MOST_BEFORE) : chosen.index] if chosen.form.strength != "unlike" else []
     behind = lines[chosen.index + 1 : chosen.stop]
-    others = (*behind, *before) if chosen.form.name == _INNER_CAUSE else (*before, *behind)
-    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in others)]
+    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in (*behind, *before))]
     return "\n".join(text for text in texts if text and (text is texts[0] or any(map(str.isalnum, text))))
 
 
