@@ -227,7 +227,7 @@ def _continues_message(line: Line, text: str, first: Line, is_tagged: bool, in_t
 
 
 def _is_labelled(before: Line, line: Line) -> bool:
-    """Is it a label on a line of its own, or the line behind one, which holds what an exception says beside its type?"""
+    """Is it a label on a line of its own below an exception, or the line behind one?"""
     is_plain = not line.parsed.opens_record and HEADER not in line.parsed.text
     return is_plain and any(_LABEL.fullmatch(one.parsed.text.strip()) for one in (before, line))
 

@@ -131,6 +131,12 @@ def find_earlier_last_lines(head: bytes, read: Read, offsets: Sequence[int]) -> 
     return results
 
 
+def find_last_lines_before(head: bytes, read: Read, offset: int) -> list[LastLines]:
+    """Return for each writer that wrote right before this offset its lines behind the last usual one."""
+    start = max(0, offset - _WINDOW_BEFORE)
+    return _find_in_lines(head, _split(read(start, offset - start), start))
+
+
 def _group_near(offsets: Sequence[int]) -> Iterator[list[int]]:
     group: list[int] = []
     for offset in offsets:
