@@ -37,6 +37,17 @@ def test_a_weak_form_counts_only_where_nothing_better_is() -> None:
     assert select_endings([weak], MatchedFacts(), [raised("ValueError: x", 1)]) == []
 
 
+def test_a_process_that_was_stopped_did_not_end_first() -> None:
+    """What a shell says of SIGTERM counts only where nothing else reports an end."""
+    stopped, status, other = (
+        ending(text, rank, "weak", "ended with a status")
+        for text, rank in (("Terminated", 3), ("worker-0 exited with code 1", 0), ("Terminated by the host", 0))
+    )
+    assert select_endings([stopped, status], MatchedFacts(), []) == [status]
+    assert select_endings([stopped, other], MatchedFacts(), []) == [other]
+    assert select_endings([stopped], MatchedFacts(), []) == [stopped]
+
+
 def test_a_bare_signal_that_is_known_does_not_hide_the_reason() -> None:
     """`Aborted (core dumped)` is known; the fatal message before it says more."""
     facts = [fact("Aborted (core dumped)", 3), ending("FATAL: gone", 3, "strong")]

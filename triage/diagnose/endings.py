@@ -18,6 +18,9 @@ from triage.diagnose.graph import is_status_ending
 from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
 from triage.model import EndingDetail, Evidence, ExitDetail, StackDetail
 
+_STOPPED = "Terminated"
+"""What a shell says of a process that got SIGTERM: launchers stop processes so, and another ended first."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
@@ -79,7 +82,8 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     if matched.causing:
         return [one for one in stating if one.origin.rank in own_ends] or strong
     exits = [fact for fact in failures if fact.kind == "exit"]
-    return stating or strong or ([] if exits else weak)
+    own = [one for one in weak if one.text.split("\n", 1)[0] != _STOPPED] or weak
+    return stating or strong or ([] if exits else own)
 
 
 def _list_own_ends(facts: Sequence[Evidence], matched: MatchedFacts) -> set[int | None]:
