@@ -63,6 +63,10 @@ from triage.evidence.endings.logger_levels import read_level
         ('{"@l":"Fatal","@mt":"x"}', "fatal"),
         ('{"level":"info","errors":0}', "low"),
         ('{"sev":"FATAL","msg":"x"}', "fatal"),
+        ('    "message": "F0624 22:16:08.921081   16655 doctor.go:128] no pages are free"', "fatal"),
+        ('{"log":"[default0]:ts=2026-09-28 sev=fatal msg=\\"stopped\\"\\n","stream":"stderr"}', "fatal"),
+        ('{"severity":"INFO","message":"FATAL is a word here"}', "low"),
+        ('{"message":"no pages are free"}', ""),
         ('{"sev":"info","msg":"x"}', "low"),
     ],
 )

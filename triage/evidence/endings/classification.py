@@ -64,6 +64,7 @@ _OF_LAUNCHER = lazy_re(
     r"(?:g?make|ninja)(?:\[\d+\])?: \*\*\* \[[^\]]{1,200}\] Error [1-9]\d*$|parallel: This job failed:$|"
     # Snakemake, Nextflow and systemd.
     r"Error in rule \w{1,80}:$|Exiting because a job execution failed\.|\(one of the commands exited with non-zero |"
+    r"Shutting down, this might take some time\.|"
     r"Error executing process > '|Process `[^`]{1,200}` terminated with an error exit status |"
     r"(?:systemd\[\d+\]: )?\S{1,100}\.service: (?:Main process exited, code=|Failed with result ')|"
     # Hydra, when it stops the rest of a job.

@@ -58,6 +58,8 @@ _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 _JSON_NUMBER = lazy_re(
     r'"(?P<key>level|levelno|level_value|SeverityNumber|severityNumber|no|PRIORITY)"\s*:\s*"?(?P<number>\d{1,5})\b'
 )
+# A collector puts the line of a program, with its level, into a field.
+_JSON_LINE = lazy_re(r'"(?:message|log|textPayload|MESSAGE)"\s*:\s*"(?P<line>(?:[^"\\]|\\.){0,200})')
 _JSON_HEAD = 4000
 
 
@@ -88,7 +90,10 @@ def _read_json_level(text: str) -> Level:
         level = _of_number(number["key"], int(number["number"]), is_syslog='"short_message"' in text)
         if level:
             return level
-    return "low" if _JSON_LOW.search(text) else ""
+    if _JSON_LOW.search(text):
+        return "low"
+    line = _JSON_LINE.search(text)
+    return _read_text_level(line["line"][:_HEAD]) if line is not None else ""
 
 
 def _of_number(key: str, number: int, *, is_syslog: bool) -> Level:
