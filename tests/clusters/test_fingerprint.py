@@ -489,7 +489,8 @@ def test_lines_of_other_programs_and_tags_of_ranks_are_no_part_of_last_lines() -
     lines = "--> FOAM FATAL IO ERROR:\nkeyword maxCo is undefined\nfile: a.dict"
     tagged = "\n".join(f"[3] {line}" for line in lines.split("\n"))
     mixed = lines.replace("\n", "\nTraining:  62%|██████    | 310/500\n", 1)
-    keys = {fingerprint(dataclasses.replace(fact(text), kind="ending")).key for text in (lines, tagged, mixed)}
+    texts = (lines, tagged, mixed, f"{tagged}\nworker 4 is up")
+    keys = {fingerprint(dataclasses.replace(fact(text), kind="ending")).key for text in texts}
     assert len(keys) == 1
     other = tagged.replace("[3] keyword", "[4] keyword")
     assert fingerprint(dataclasses.replace(fact(other), kind="ending")).key not in keys

@@ -37,6 +37,17 @@ def test_a_weak_form_counts_only_where_nothing_better_is() -> None:
     assert select_endings([weak], MatchedFacts(), [raised("ValueError: x", 1)]) == []
 
 
+def test_a_process_that_was_stopped_did_not_end_first() -> None:
+    """What a shell says of SIGTERM counts only where nothing else reports an end."""
+    stopped, status, other = (
+        ending(text, rank, "weak", "ended with a status")
+        for text, rank in (("Terminated", 3), ("worker-0 exited with code 1", 0), ("Terminated by the host", 0))
+    )
+    assert select_endings([stopped, status], MatchedFacts(), []) == [status]
+    assert select_endings([stopped, other], MatchedFacts(), []) == [other]
+    assert select_endings([stopped], MatchedFacts(), []) == [stopped]
+
+
 def test_a_bare_signal_that_is_known_does_not_hide_the_reason() -> None:
     """`Aborted (core dumped)` is known; the fatal message before it says more."""
     facts = [fact("Aborted (core dumped)", 3), ending("FATAL: gone", 3, "strong")]
@@ -189,6 +200,20 @@ def test_a_rank_that_ended_by_itself_was_not_stopped_from_outside() -> None:
     assert select_endings([stop, weak], matched, []) == []
     cause = MatchedFacts(frozenset({0}), frozenset({0}))
     assert select_endings([stop, weak, exited(3, 1)], cause, []) == []
+
+
+def test_a_stop_from_outside_does_not_hide_an_end_of_an_unknown_rank() -> None:
+    """Where a rank ended by itself, a strong form counts without its rank too, unless its source was stopped before."""
+    strong = ending("Fatal error in PMPI_Send", None, "strong", offset=900)
+    before, behind, elsewhere = (
+        fact("Received SIGTERM", None, offset=offset, source=source)
+        for offset, source in ((100, "job.log"), (1000, "job.log"), (100, "node2.log"))
+    )
+    matched = MatchedFacts(frozenset({0}), frozenset({0}), outside=frozenset({0}))
+    assert select_endings([elsewhere, strong, exited(3, 1)], matched, []) == [strong]
+    assert select_endings([behind, strong, exited(3, 1)], matched, []) == [strong]
+    assert select_endings([before, strong, exited(3, 1)], matched, []) == []
+    assert select_endings([elsewhere, strong], matched, []) == []
 
 
 def test_a_timeout_of_ranks_that_waited_does_not_hide_what_ended_before(tmp_path: Path) -> None:

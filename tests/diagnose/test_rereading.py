@@ -78,9 +78,9 @@ def test_a_line_that_matches_as_it_stands_is_not_read_again(tmp_path: Path) -> N
     assert not any("read as" in reason for reason in root.why)
 
 
-@pytest.mark.parametrize("mark", ["INFO loader: ", "tools/check.py:12:    raise ", "[ok] "])
+@pytest.mark.parametrize("mark", ["INFO loader: ", "tools/check.py:12:    raise ", "[ok] ", "libloader: Warning: "])
 def test_a_mention_is_not_read_again(catalog: Catalog, mark: str) -> None:
-    """Ordinary levels, source and passed checks stay what they are."""
+    """Ordinary levels, source, passed checks and warnings stay what they are."""
     line = "cannot import name 'a' from 'b'"
     assert read(catalog, fact(line, kind="ending"))
     assert read(catalog, fact(f"{mark}{line}", kind="ending")) == {}

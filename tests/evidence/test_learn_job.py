@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from triage.evidence.extracted import ExtractedJob
-from triage.evidence.learn_job import find_stating_lines, learn_addresses, learn_from_text
+from triage.evidence.learn_job import find_stating_lines, learn_addresses, learn_from_fact, learn_from_text
+from triage.model import Evidence, Origin
 
 SAMPLES = Path(__file__).resolve().parents[2] / "samples" / "jobs"
 
@@ -64,3 +65,16 @@ def test_a_version_that_advice_mentions_is_not_that_of_the_job(line: str, versio
     result = ExtractedJob()
     learn_from_text(result, "a.log", line)
     assert result.versions.get("torch") == version
+
+
+@pytest.mark.parametrize(("kind", "ranks"), [("message", {1}), ("ending", set())])
+def test_lines_around_the_last_line_of_a_process_say_nothing_of_its_rank(kind: str, ranks: set[int]) -> None:
+    """Who states a rank in a line of its own has that rank; who writes a last line beside such lines has none."""
+    line = (
+        "node3:41:52 [1] NCCL INFO ncclCommInitRank comm 0x55d0 rank 1 nranks 2 cudaDev 1 busId 43000 - Init COMPLETE"
+    )
+    text = line if kind == "message" else f"2 pages are free\n{line}"
+    result = ExtractedJob()
+    learn_from_fact(result, Evidence(kind, "app", text, Origin(pid=77), "node3.log", 0, len(text)))
+    result.job.resolve()
+    assert result.job.ranks == ranks

@@ -504,6 +504,19 @@ def test_the_reason_of_nccl_stands_behind_last_error() -> None:
     assert lines_of_first(*message, "2026-11-21 03:07:45 INFO step 3")[-1] == "Last error:"
 
 
+@pytest.mark.parametrize(("label", "is_label"), [("info:", True), ("step 3 info:", False), ("INFO:", False)])
+def test_a_label_on_its_own_line_and_the_next_line_belong_to_the_exception(label: str, is_label: bool) -> None:
+    """Tenstorrent's runtime says in blocks of its exception what the failed condition means."""
+    message = [
+        *TRACE,
+        "RuntimeError: TT_FATAL @ bank.cpp:4: address.has_value()",
+        label,
+        "Out of memory: 4 B",
+        "step 3",
+    ]
+    assert lines_of_first(*message)[-1] == ("Out of memory: 4 B" if is_label else message[len(TRACE)])
+
+
 def test_the_exception_of_a_jvm_stands_behind_that_of_py4j() -> None:
     """It begins with a colon, and its frames with tabs."""
     message = [

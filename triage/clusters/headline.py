@@ -80,12 +80,13 @@ def extract_headline(fact: Evidence, rules: Rules) -> Headline:
 
 
 def _without_others(text: str) -> str:
-    """Return last lines without those of other programs between them, and without a tag that all of them have."""
+    """Return last lines without those of other programs between them, and without the tag of their rank."""
     first, *others = text.split("\n")
     others = [line for line in others if not _BESIDE.match(line)]
     tag = _TAG.match(first)
-    if tag and others and all(line.startswith(tag[0].strip()) for line in others):
-        first, *others = (line[len(tag[0]) :] for line in (first, *others))
+    if tag and others and others[0].startswith(tag[0].strip()):
+        prefix = tag[0].strip()
+        first, *others = (line.removeprefix(prefix).lstrip() for line in (first, *others))
     return "\n".join((first, *others))
 
 

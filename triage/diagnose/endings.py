@@ -18,6 +18,9 @@ from triage.diagnose.graph import is_status_ending
 from triage.diagnose.launcher_reports import is_end_report, is_launcher_report, lists_worker_errors
 from triage.model import EndingDetail, Evidence, ExitDetail, StackDetail
 
+_STOPPED = "Terminated"
+"""What a shell says of a process that got SIGTERM: launchers stop processes so, and another ended first."""
+
 
 @dataclass(frozen=True, slots=True)
 class MatchedFacts:
@@ -49,7 +52,6 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     stops_all = ranks_of(stops) >= ranks_of(facts)
     silent |= matched.stops if stops_all else set()
     telling = [facts[index] for index in matched.known - matched.bare_signals - silent]
-    causing = [facts[index] for index in matched.causing - matched.bare_signals]
     messages = [fact for fact in failures if fact.kind != "exit"]
     lines = {(facts[index].source, facts[index].offset) for index in matched.known | matched.noise}
     signals = {(facts[index].source, facts[index].offset) for index in matched.bare_signals}
@@ -57,11 +59,18 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     victims = [facts[index] for index in matched.lost_peers]
     coverage = _Coverage([*telling, *messages], victims, stops, stops_all=stops_all)
     strong = [one for one in endings if _is_strong(one) and not coverage.covers(one)]
-    strong = [one for one in strong if one.origin.rank is not None or not (causing or messages)]
+    own_ends = _list_own_ends(facts, matched)
+    outside = matched.outside if own_ends else frozenset[int]()
+    has_cause = bool(messages or matched.causing - matched.bare_signals - outside)
+    stopped = {facts[index].source: facts[index].offset for index in sorted(outside, reverse=True)}
+    strong = [
+        one
+        for one in strong
+        if one.origin.rank is not None or not (has_cause or one.offset > stopped.get(one.source, one.offset))
+    ]
     strong = [one for one in strong if not (matched.known and lists_worker_errors(one))]
     if own := [one for one in strong if not is_launcher_report(one)]:
         return own
-    own_ends = _list_own_ends(facts, matched)
     if messages or (matched.causing and not (own_ends and matched.causing <= matched.outside)):
         return strong
     victims += [facts[index] for index in matched.outside]
@@ -73,7 +82,8 @@ def select_endings(facts: Sequence[Evidence], matched: MatchedFacts, failures: C
     if matched.causing:
         return [one for one in stating if one.origin.rank in own_ends] or strong
     exits = [fact for fact in failures if fact.kind == "exit"]
-    return stating or strong or ([] if exits else weak)
+    own = [one for one in weak if one.text.split("\n", 1)[0] != _STOPPED] or weak
+    return stating or strong or ([] if exits else own)
 
 
 def _list_own_ends(facts: Sequence[Evidence], matched: MatchedFacts) -> set[int | None]:

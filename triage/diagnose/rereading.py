@@ -14,6 +14,7 @@ from triage.base.lazy_re import lazy_re
 from triage.catalog.match import Match
 from triage.catalog.mentions import mentions_failure
 from triage.catalog.model import Signature
+from triage.evidence.endings.failure_terms import warns
 from triage.model import Evidence, ExceptionDetail
 
 READ_AS = "read_as"
@@ -76,7 +77,7 @@ def _without_marks(text: str) -> str:
 def _list_texts(fact: Evidence) -> Iterator[str]:
     lines = [line for line in fact.text.split("\n") if line.strip()] if fact.kind in _KINDS else []
     for line in lines[:MOST_LINES]:
-        if not mentions_failure(line):
+        if not (mentions_failure(line) or warns(line)):
             yield from (text for text in list_readings(line) if text != fact.text)
 
 

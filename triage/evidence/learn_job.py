@@ -87,13 +87,14 @@ def learn_from_fact(result: ExtractedJob, fact: Evidence) -> None:
     else:
         result.job.learn(fact.source, origin)
     look = _look_at_fact(fact.text)
-    if look.may_name_npu and fact.kind != "ending":
+    is_of_one = fact.kind != "ending"  # other processes may have written the lines around it
+    if look.may_name_npu and is_of_one:
         process = npu_lines.read_npu_process(fact.source, fact.origin, fact.text)
         result.job.npus |= {process} if process is not None else set()
-    if look.may_pair:
+    if look.may_pair and is_of_one:
         for pairing in pairing_lines.read_pairings(fact.origin, fact.text):
             pairing_lines.learn_pairing(result.job, fact.source, pairing)
-    if look.may_identify:
+    if look.may_identify and is_of_one:
         event = identity_lines.learn_from_line(result.job, fact.source, fact.origin, fact.text)
         result.shared_events += [(event, fact.source, fact.origin)] if event else []
     elif look.may_state:

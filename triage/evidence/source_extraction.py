@@ -10,7 +10,7 @@ from triage import evidence
 from triage.base.lazy_dataclass import dataclass, replace
 from triage.base.lazy_re import lazy_re
 from triage.evidence import described_pods, harmless_signs, headings, learn_job, provoked, ras
-from triage.evidence.endings.extraction import find_endings, find_stated_exits
+from triage.evidence.endings.extraction import find_endings, find_reported_exits, find_stated_exits
 from triage.evidence.endings.unread_lines import find_unread_endings
 from triage.evidence.extracted import ExtractedSource, Read, SourceContext
 from triage.evidence.settings import may_state_settings
@@ -58,7 +58,7 @@ def extract_source(
     if layout.is_joined or len(scan.tail) == scan.size:  # it is small: the tail is all of it
         hits = sorted([*hits, *_find_broken_hits(scan.tail, layout, literals)])
     tracebacks = _find_headerless(source, scan, read, context) if small else ()
-    endings = _find_endings(text, source, scan, read, earlier)
+    endings = _find_endings(text, source, scan, literals, read, earlier)
     hits = sorted([*hits, *endings.hits]) if endings.hits else hits
     hits = sorted([*hits, *find_unread_endings(scan, endings.facts, hits, literals)]) if scan.sampled else hits
     facts: list[Evidence] = []
@@ -140,12 +140,14 @@ class _Endings:
     hits: tuple[Named, ...] = ()
 
 
-def _find_endings(text: Text, source: Source, scan: ScanResult, read: Read, earlier: Sequence[Activity]) -> _Endings:
+def _find_endings(
+    text: Text, source: Source, scan: ScanResult, literals: Sequence[str], read: Read, earlier: Sequence[Activity]
+) -> _Endings:
     """Look for endings at the end of a source that processes wrote."""
     if is_process_snapshot(source.name, scan.head or scan.tail):
         return _Endings()
     offsets = [activity.offset for activity in earlier] + find_stated_exits(scan)
-    facts, quoting = find_endings(text, scan, read, offsets)
+    facts, quoting = find_endings(text, scan, read, offsets, find_reported_exits(scan, literals))
     return _Endings(tuple(facts), tuple((line.offset, line.end, (HEADER,), 0) for line in quoting))
 
 

@@ -42,6 +42,8 @@ _MESSAGE_STARTS = (
     *(" ", "\t", "Exception raised from", "frame #", "<omitting", "[", "Original exception", "nccl", "Last error"),
     *("/job:", "Additional GRPC error information", ": "),
 )
+# NCCL's reason, and the blocks of Tenstorrent's: the sentence stands in the next line.
+_LABEL = lazy_re(r"Last error:|[a-z]{3,20}:")
 # A named detail of a message: `details = "fenced since epoch 7"`.
 _DETAIL = lazy_re(r"\s+[a-z]\w{1,40} = ")
 _MESSAGE_LINES = 400
@@ -202,7 +204,7 @@ def _extends(lines: Sequence[Line], line: Line, text: str, first: Line, is_tagge
     )
     return (
         _continues_message(line, text, first, is_tagged, in_table)
-        or _is_last_error(lines[-1], line)
+        or _is_labelled(lines[-1], line)
         or (is_field and not _opens_record(line, first))
     )
 
@@ -224,11 +226,10 @@ def _continues_message(line: Line, text: str, first: Line, is_tagged: bool, in_t
     return not text.strip() or text.startswith(_MESSAGE_STARTS)
 
 
-def _is_last_error(before: Line, line: Line) -> bool:
-    """Is it the line behind `Last error:`, which holds the reason of NCCL's exception?"""
-    return (
-        before.parsed.text.strip() == "Last error:" and not line.parsed.opens_record and HEADER not in line.parsed.text
-    )
+def _is_labelled(before: Line, line: Line) -> bool:
+    """Is it a label on a line of its own below an exception, or the line behind one?"""
+    is_plain = not line.parsed.opens_record and HEADER not in line.parsed.text
+    return is_plain and any(_LABEL.fullmatch(one.parsed.text.strip()) for one in (before, line))
 
 
 def _is_below(lines: Sequence[Line], headline: Line, line: Line, first: Line) -> bool:

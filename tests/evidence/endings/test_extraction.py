@@ -69,6 +69,15 @@ def test_the_headline_is_the_telling_line(tmp_path: Path, text: str, headline: s
     assert diagnosis.root_cause.remediation.steps
 
 
+def test_what_a_heading_announces_stands_right_behind_it(tmp_path: Path) -> None:
+    """The lines before it come after those behind it, so that no other writer's line is taken for its sentence."""
+    text = f"{STEPS}worker 5 listens on 8080\nFatal error:\n44 particles left their cell\n"
+    root = diagnose(tmp_path, text).root_cause
+    assert root is not None
+    lines = ["Fatal error:", "44 particles left their cell", "worker 5 listens on 8080"]
+    assert root.evidence[0].text.split("\n") == lines
+
+
 def test_an_exception_object_in_a_record_is_an_exception_of_its_rank(tmp_path: Path) -> None:
     """structlog's dictionaries become a traceback, with the rank from the record."""
     frames = [{"filename": "train.py", "lineno": 9, "name": "main"}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -11,6 +12,7 @@ from triage.evidence.endings import FORMS
 from triage.evidence.endings.classification import UNLIKE, classify, classify_raw, strip_box
 from triage.evidence.endings.interface import LONGEST_LINE, STATUS, Form
 
+ROOT = Path(__file__).resolve().parents[3]
 HEALTHY = (
     "step 3/9 loss 2.1 grad_norm 0.4",
     "val_error 0.141, 0 failures",
@@ -51,6 +53,46 @@ def test_healthy_lines_have_no_form(line: str) -> None:
     assert classify_raw(line, line) is UNLIKE
 
 
+def test_lines_of_healthy_jobs_have_no_form() -> None:
+    """Of the lines of healthy jobs in the catalog only ends that went well and a raised warning have a form."""
+    lines = (ROOT / "signatures" / "healthy.txt").read_text().splitlines()
+    texts = [line for line in lines if line and not line.startswith("#")]
+    assert len(texts) > 1000
+    assert {line.split(":")[0] for line in texts if classify_raw(line, line) is not UNLIKE} == {
+        "FutureWarning",  # a job may be run so that warnings are errors
+        "Training finished in 10",
+        "exit code 0",
+    }
+
+
+@pytest.mark.parametrize(
+    "line", ["\t[C]: in function 'error'", "route.lua:12: in function 'pick'", "main.lua:8: in main chunk"]
+)
+def test_frames_of_lua_say_nothing(line: str) -> None:
+    """They stand below the message: `[C]` is no level, and the place is no message."""
+    assert classify_raw(line, line) is UNLIKE
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("stage-in.sh: line 88: the list names 412 files, 409 arrived", "place in a script"),
+        ("stage-in.sh: line 88:  4411 Killed    ./fit", "killed process"),
+        ("fit: line 88 of the plan is read", "unlike"),
+    ],
+)
+def test_what_a_shell_says_at_a_line_of_its_script(line: str, name: str) -> None:
+    """Any sentence counts there, but not the signal of a process."""
+    assert classify(line).name == name
+
+
+def test_a_place_in_an_installed_package_is_no_place_of_a_script() -> None:
+    """Libraries print warnings behind their own place, programs print errors behind theirs."""
+    line = "/data_connector.py:424: The loader does not have many workers"
+    assert classify(f"/srv/train{line}").strength == "strong"
+    assert classify(f"/opt/conda/lib/python3.11/site-packages/lightning{line}") is UNLIKE
+
+
 @pytest.mark.parametrize(
     ("line", "announces"),
     [
@@ -73,6 +115,11 @@ def test_a_sentence_that_announces_an_error_is_none(line: str, announces: bool) 
         ("srun: error: node7: task 3: Exited with exit code 1", True),
         ("[ERROR] [launch.py:325:sigkill_handler] ['/usr/bin/python', 'a.py'] exits with return code = 3", True),
         ("slurmstepd: error: *** STEP 1.0 ON node7 CANCELLED AT 2026-01-02T03:04:05 ***", True),
+        ("Error in rule fit:", True),
+        ("Error in solve(A) :", False),
+        ("make: *** [Makefile:3: fit] Error 1", True),
+        ("make: *** No rule to make target 'fit'.  Stop.", False),
+        ("trainer@0.service: Failed with result 'exit-code'.", True),
         ("ERROR: cannot open /d/x, exiting with code 3", False),
         ("srun: error: node7: cannot create step: exited with code 3 of the plugin", False),
     ],

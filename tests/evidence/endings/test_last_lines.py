@@ -68,6 +68,25 @@ def test_a_stream_behind_a_timestamp_stands_before_the_writer() -> None:
     assert last_texts(steps + "".join(lines))[0].endswith("grid: broken")
 
 
+@pytest.mark.parametrize(("stated", "is_failure"), [("rank {0}: ", True), ("rank 7: ", False), ("", False)])
+def test_what_each_rank_says_once_is_a_failure_of_each(stated: str, is_failure: bool) -> None:
+    """Many lines of one shape are the usual output, unless each names another rank."""
+    lines = [f"node3: sitter: {stated.format(rank)}the project exceeds its quota\n" for rank in range(16)]
+    assert (last_texts(STEPS + "".join(lines)) != []) is is_failure
+    lines = [f"node3: sitter: {stated.format(rank)}the project is within its quota\n" for rank in range(16)]
+    assert last_texts(STEPS + "".join(lines)) == []
+
+
+@pytest.mark.parametrize("before", ["Tue Aug 11 22:49:14 2026[{0}]<stderr>:", "2026-08-11 22:49:14,120 [rank{0}] "])
+def test_a_rank_behind_a_stamp_with_blanks_is_a_writer(before: str) -> None:
+    """Horovod's and other stamps stand before the tag: rank 1 died, the others went on."""
+    steps = [(rank, f"step {n} loss 1.0") for n in range(50) for rank in (0, 1) if rank == 0 or n < 40]
+    steps.insert(85, (1, "lease lost"))
+    assert last_texts("".join(f"{before.format(rank)}{text}\n" for rank, text in steps)) == [
+        f"{before.format(1)}lease lost"
+    ]
+
+
 def test_writers_are_told_apart() -> None:
     """Rank 1 died, the others went on."""
     text = "".join(f"[rank{rank}]: step {n} loss 1.0\n" for n in range(50) for rank in (0, 1) if rank == 0 or n < 40)

@@ -33,6 +33,7 @@ from triage.evidence.endings.shapes import has_text, is_stack
         b"[agent/drain] 2026-09-05T07:39:42Z rank=2 stopping",
         b"agentd[81]: rank 3: exiting with code 81",
         b"rank 3: giving up now.",
+        b"2026-05-04T11:29:00+0000 gn00 fit[4401]: Terminated",
         b"pod-0 main     at src/core/loop.f90:88",
         b"pod-0 main \tat org.example.Feed.run(Feed.java:66)",
         b"10:00:00 =   EXIT STATUS: 1",

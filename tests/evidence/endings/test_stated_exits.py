@@ -54,3 +54,19 @@ def test_the_reason_before_it_is_the_cause_although_others_went_on(tmp_path: Pat
     assert root is not None
     assert root.cluster is not None
     assert "plan digest is not known" in root.title
+
+
+@pytest.mark.parametrize("steps", [30, 3000])
+@pytest.mark.parametrize("is_reported", [True, False])
+def test_the_reason_before_a_reported_exit_counts_although_another_launcher_follows(
+    tmp_path: Path, steps: int, is_reported: bool
+) -> None:
+    """Of two joined outputs of torchrun the first says why; without its report the second shows that it went on."""
+    usual = [f"[default{rank}]:step {step} loss 2.1" for step in range(steps) for rank in range(2)]
+    stamp = "E0928 11:44:18.030000 69 torch/distributed/elastic/multiprocessing/api.py:882] "
+    report = f"{stamp}failed (exitcode: 70) local_rank: 0 (pid: 81) of binary: /usr/bin/python"
+    lines = [*usual, "[default0]:sentinel: FATAL: below the floor of 9 tokens", *([report] if is_reported else [])]
+    path = tmp_path / "pods.log"
+    path.write_text("\n".join([*lines, *usual]) + "\n")
+    root = triage.ingest(path, options=OPTIONS).root_cause
+    assert (root is not None and "floor of 9 tokens" in root.title) is is_reported

@@ -27,6 +27,8 @@ _NOT_GOING_ON = lazy_re(
 )
 _MOST_BEFORE = 4
 _STATUSES = range(STATUS, STATEMENT)
+# What it announces stands behind it: `Fatal error:`, `--> FOAM FATAL ERROR: (openfoam-2212)`.
+_HEADING = lazy_re(r":(?: \([\w.-]+\))?$")
 _INNER_CAUSE = "cause of an exception"
 """The form of a line whose own stack follows."""
 _LAST_OF = frozenset((_INNER_CAUSE, "exception", "exception group"))
@@ -190,8 +192,10 @@ def text_of(lines: Sequence[Line], chosen: ChosenLine) -> str:
     """Return the chosen line, with what announces it and the error of its record, then the lines around it."""
     before = lines[max(0, chosen.index - _MOST_BEFORE) : chosen.index] if chosen.form.strength != "unlike" else []
     behind = lines[chosen.index + 1 : chosen.stop]
-    others = (*behind, *before) if chosen.form.name == _INNER_CAUSE else (*before, *behind)
-    texts = [_state(lines, chosen), *(strip_box(line.parsed.text) for line in others)]
+    statement = _state(lines, chosen)
+    is_heading = chosen.form.name == _INNER_CAUSE or _HEADING.search(statement) is not None
+    others = (*behind, *before) if is_heading else (*before, *behind)
+    texts = [statement, *(strip_box(line.parsed.text) for line in others)]
     return "\n".join(text for text in texts if text and (text is texts[0] or any(map(str.isalnum, text))))
 
 

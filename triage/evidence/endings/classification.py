@@ -26,7 +26,8 @@ from triage.evidence.endings.logger_levels import read_level
 _BOX = lazy_re(r"^[\s│┃|╭╮╰╯─━═║+]*(?=\S)|[\s│┃╭╮╰╯─━═║]+$")
 # Lines that belong to a stack or a table of frames say nothing on their own.
 _SUPPORT = lazy_re(
-    r"^\s+(?:at |File \"|@ |from |#\d|\d+: |in |\^|~)|^\s*(?:#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
+    r"^\s+(?:at |File \"|@ |from |#\d|\d+: |in |\^|~)|"
+    r"^\s*(?:\[C\]: in |\S+:\d+: in (?:function|main chunk)\b|#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
     r"Thread 0x|Current thread 0x|note: |help: |hint: |Extension modules|Image  +PC|"
     r"Exception raised from \S.* \(most recent call first\):$)"
 )
@@ -39,6 +40,8 @@ _NOISE = lazy_re(
     r"can only test a child process|destroy_process_group\(\) was not called|cleaning up|clean ?up noise|"
     r"\[Service thread\]|YOU CAN IGNORE THE BELOW|Enable tracemalloc|"
     r"Unable to register \w{1,20} factory: Attempting to register factory for plugin|"
+    r"\band are newly initialized: |pip's dependency resolver does not|\bperf: interrupt took too long|"
+    r"stopped: `max_\w+=\d+` reached|"
     # A warning at a place in a source; without one it was raised.
     r":\d+: \w*Warning: "
 )
@@ -58,6 +61,12 @@ _OF_LAUNCHER = lazy_re(
     r"the job to be terminated\. The first process |"
     rf"srun: error: \S{{1,200}}: tasks? [\d,-]{{1,40}}: (?:{'|'.join(SIGNAL_TEXTS)})(?: \(core dumped\))?$|"
     r"command terminated with exit code [1-9]|sagemaker-training-toolkit ERROR |"
+    r"(?:g?make|ninja)(?:\[\d+\])?: \*\*\* \[[^\]]{1,200}\] Error [1-9]\d*$|parallel: This job failed:$|"
+    # Snakemake, Nextflow and systemd.
+    r"Error in rule \w{1,80}:$|Exiting because a job execution failed\.|\(one of the commands exited with non-zero |"
+    r"Shutting down, this might take some time\.|"
+    r"Error executing process > '|Process `[^`]{1,200}` terminated with an error exit status |"
+    r"(?:systemd\[\d+\]: )?\S{1,100}\.service: (?:Main process exited, code=|Failed with result ')|"
     # Hydra, when it stops the rest of a job.
     r"\[(?:proxy|mpiexec)[:@][^\]]{1,200}\] \w{1,60} \([^)]{1,200}\): (?:assert \(!closed\) failed|"
     r"callback returned error status|demux engine error waiting for event|one of the processes terminated badly|"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 
 from triage.base.lazy_dataclass import replace
@@ -32,14 +33,17 @@ _EXIT = lazy_re(
 )
 _LONGEST_EXIT = 2000
 _MOST_EXITS = 64
+_REPORTED_EXIT = "failed (exitcode: "
+_MOST_REPORTS = 16
 
 
 def find_endings(
-    text: Text, scan: ScanResult, read: Read, earlier: Sequence[int] = ()
+    text: Text, scan: ScanResult, read: Read, earlier: Sequence[int] = (), reports: Sequence[int] = ()
 ) -> tuple[list[Evidence], list[PhysicalLine]]:
     """Return the endings of the writers of a source, and their lines in which a record quotes an exception.
 
-    `earlier` has the offsets of the last lines of writers that the end of the source does not show.
+    `earlier` has the offsets of the last lines of writers that the end of the source does not show, and `reports` those
+    of lines by which a launcher reports how a process ended: the output of another launcher may follow.
     """
     tail_offset = scan.size - len(scan.tail)
     head = scan.head[: max(0, tail_offset)]
@@ -47,10 +51,14 @@ def find_endings(
     shown = {line.offset for group in groups for line in group.lines}
     groups += last_lines.find_earlier_last_lines(head, read, [offset for offset in earlier if offset not in shown])
     middle = last_lines.sample_shapes(read, scan.size) if groups and tail_offset > 0 else None
+    if middle:
+        groups = [replace(group, lines=last_lines.without_usual(group.lines, middle)) for group in groups]
+    for offset in reports:
+        shown.update(line.offset for group in groups for line in group.lines)
+        before = last_lines.find_last_lines_before(head, read, offset)
+        groups += [group for group in before if group.lines[-1].offset not in shown]
     facts, quoting = [], []
     for group in groups:
-        if middle:
-            group = replace(group, lines=last_lines.without_usual(group.lines, middle))
         fact = _make_ending(text, group) if group.lines else None
         facts += [fact] if fact else []
         quoting += [line for line in group.lines if b'"exc_type"' in line.data]
@@ -101,6 +109,12 @@ def _origin(text: Text, lines: Sequence[Line], index: int, usual: PhysicalLine |
     before[:0] = [line.parsed.origin for line in text.parse_line(usual.data, usual.offset)] if usual else []
     times = [other.time for other in before if other.time is not None]
     return replace(origin, time=times[-1] if times else None), False
+
+
+def find_reported_exits(scan: ScanResult, literals: Sequence[str]) -> list[int]:
+    """Return the offsets of the first lines by which torchelastic reports with which code a process ended."""
+    hits = (hit.start for hit in scan.hits if any(literals[index] == _REPORTED_EXIT for index in hit.literals))
+    return list(itertools.islice(hits, _MOST_REPORTS))
 
 
 def find_stated_exits(scan: ScanResult) -> list[int]:

@@ -19,7 +19,7 @@ _ENGLISH = (
     r"gone|missing|"
     r"missed|damaged|invalid|illegal|denied|refus(?:ed|es|ing)|reject(?:ed|s|ing)|revoked|expired|evacuated|"
     r"evicted|withdrawn|preempted|"
-    r"removed|deleted|disconnected|unresponsive|stopped|stopping|stops?|halt(?:ed|ing)?|terminat(?:ed|ing)|"
+    r"removed|deleted|disconnected|unresponsive|stopped|(?<!early )stopping|stops?|halt(?:ed|ing)?|terminat(?:ed|ing)|"
     r"interrupted|cancell?ed|"
     r"quit(?:ting)?|quits|giv(?:es?|ing) up|gave up|bail(?:ing|ed)?(?: out)?|leaving|bye|exit(?:ing|ed)?|"
     r"shut(?:ting)? down|"

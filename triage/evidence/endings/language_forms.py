@@ -104,7 +104,9 @@ FORMS: tuple[Form, ...] = (
     strong(
         "error at a place of a script",
         "any",
-        r"^(?:[\w.-]{1,40}: )?[\w./-]{1,120}\.(?:lua|pl|rb|jl|tcl|sh|awk|py|js|ts|R|php|m|mjs|scm|lisp|el|vim|nim|hs):"
+        # Behind a place in an installed package stands a warning.
+        r"^(?:[\w.-]{1,40}: )?(?!\S*/site-packages/)[\w./-]{1,120}\."
+        r"(?:lua|pl|rb|jl|tcl|sh|awk|py|js|ts|R|php|m|mjs|scm|lisp|el|vim|nim|hs):"
         r"(?:\d+:){1,2} (?!\w*Warning\b|\w*INFO|warning)\S",
         "lua: sampler.lua:31: attempt to index a nil value (field 'vocab')",
         INNER_MESSAGE,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
-from triage.evidence.endings.classification import UNLIKE, classify_raw
+from triage.evidence.endings.classification import UNLIKE, LineForm, classify_raw
 from triage.evidence.endings.printed_tracebacks import find_traceback_lines
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
 from triage.ranks.prefix import parse_prefix
@@ -34,10 +34,13 @@ _GLANCE, _FEWEST_AT_A_GLANCE, _GLANCE_BYTES = 24, 12, 1 << 13
 _LONGEST_HINT, _PREFIX_BYTES = 2000, 200
 _WINDOW_BEFORE, _WINDOW_BEHIND = 1 << 14, 1 << 12
 _WHOLE, _NOTHING = slice(0, 1 << 62), slice(0, 0)
+_STATED_RANK = lazy_re(rb"(?i)\brank[ =:]?(\d{1,7})\b")
 _NUMBER = lazy_re(rb"\s*\d+: |\[\d+\] ")
 _STREAM = lazy_re(rb"<std(?:out|err|diag)>")
 _PREFIX = lazy_re(
-    rb"(?:\x1b\[\d+m)?(?:\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w.-]{1,40}\[\d{1,8}\]: |"
+    rb"(?:\x1b\[\d+m)?(?:(?:[A-Z][a-z]{2} ){2}[ \d]\d \d\d:\d\d:\d\d \d{4}(?=\[\d)|"
+    rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S{0,12} (?=\[(?:[Rr]ank ?|default)?\d{1,7}\])|"
+    rb"\d{4}-\d\d-\d\dT\S{8,24} (?:std(?:out|err) [FP] |[\w.-]{1,60} [\w.@-]{1,60}\[\d{1,8}\]: |"
     rb"[\w./-]{1,80} (?=[\[(]))?)?"
     rb"(?P<writer>\[[Rr]ank ?\d+\]:?|"
     rb"\[[^\]\s]{1,40}\](?:\[[^\]\s]{1,40}\])?(?:<std\w+>)?:|\[pod/[^\]]{1,120}\]|"
@@ -52,7 +55,7 @@ _EMPTY_RECORD = lazy_re(rb'"(?:log|message|msg|MESSAGE|textPayload)" ?: ?"(?:\\[
 _HINT = lazy_re(
     rb"(?i)err|fail|fatal|abort|exception|assert|panic|kill|crit|dead|crash|corrupt|lost|denied|refus|cannot|"
     rb"can't|unable|timeout|"
-    rb"timed out|\bexit|[\x80-\xff]{6}|\b[EF]\d{4} "
+    rb"timed out|\bexit|[\x80-\xff]{6}|\b[EF]\d{3,4} "
 )
 
 
@@ -128,6 +131,12 @@ def find_earlier_last_lines(head: bytes, read: Read, offsets: Sequence[int]) -> 
     return results
 
 
+def find_last_lines_before(head: bytes, read: Read, offset: int) -> list[LastLines]:
+    """Return for each writer that wrote right before this offset its lines behind the last usual one."""
+    start = max(0, offset - _WINDOW_BEFORE)
+    return _find_in_lines(head, _split(read(start, offset - start), start))
+
+
 def _group_near(offsets: Sequence[int]) -> Iterator[list[int]]:
     group: list[int] = []
     for offset in offsets:
@@ -180,7 +189,10 @@ def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
     counts = Counter(shapes)
     last = range(-1, -2 - MOST_USUAL_BEHIND, -1)
     return len(texts) > _FEWEST_AT_A_GLANCE and all(
-        counts[shapes[index]] >= FEWEST and not _HINT.search(texts[index].data) for index in last
+        counts[shapes[index]] >= FEWEST
+        and not _HINT.search(texts[index].data)
+        and not _is_failure_of_each_rank(texts, shapes[index], texts[index].data)
+        for index in last
     )
 
 
@@ -308,7 +320,9 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
             continue
         if total < FEWEST and _is_announced(lines, shape):
             continue
-        if _is_harmless(examples[shape], own, totals[writer], is_rare=total < FEWEST):
+        if _is_harmless(examples[shape], own, totals[writer], is_rare=total < FEWEST) and not _is_failure_of_each_rank(
+            lines, shape, examples[shape]
+        ):
             usual.add(shape)
     behind: Counter[bytes] = Counter()
     unusual = next((index for index, line in enumerate(lines) if line.form.shape not in usual), len(lines))
@@ -384,17 +398,18 @@ def _is_failing(line: bytes) -> bool:
 
 
 def _strength_of(line: bytes) -> str:
-    if not _has_hint(line):
-        return "unlike"
+    return _classify(line).strength if _has_hint(line) else "unlike"
+
+
+def _classify(line: bytes) -> LineForm:
     text = line.decode("utf-8", "replace")
-    return classify_raw(text, parse_prefix(text).text).strength
+    return classify_raw(text, parse_prefix(text).text)
 
 
 def _is_announced(lines: Sequence[PhysicalLine], shape: bytes) -> bool:
     """Whether the first line of a shape stands behind one that announces a failure, as a panic and its place."""
     index = next(index for index, line in enumerate(lines) if line.form.shape == shape)
-    text = lines[max(0, index - 1)].data[:_LONGEST_HINT].decode("utf-8", "replace")
-    return classify_raw(text, parse_prefix(text).text).points_to == "next line"
+    return _classify(lines[max(0, index - 1)].data[:_LONGEST_HINT]).points_to == "next line"
 
 
 @ask_masked
@@ -409,10 +424,17 @@ def _is_harmless(line: bytes, count: int, total: int, *, is_rare: bool) -> bool:
     """
     if not is_rare and not _has_hint(line[:_LONGEST_HINT]):
         return True
-    text = line[:_LONGEST_HINT].decode("utf-8", "replace")
-    form = classify_raw(text, parse_prefix(text).text)
+    form = _classify(line[:_LONGEST_HINT])
     is_report = count >= _MANY and (is_progress(line) or 2 * count >= total)
     return form is UNLIKE or (is_report and form.strength != "strong")
+
+
+def _is_failure_of_each_rank(lines: Sequence[PhysicalLine], shape: bytes, example: bytes) -> bool:
+    """Whether several lines of a shape state a failure, each of another rank: no writer repeats it."""
+    if _STATED_RANK.search(example) is None:
+        return False
+    ranks = [_STATED_RANK.findall(line.data) for line in lines if line.form.shape == shape]
+    return len(set(map(tuple, ranks))) == len(ranks) >= FEWEST and _classify(example[:_LONGEST_HINT]) is not UNLIKE
 
 
 def _behind_usual(writer: bytes, lines: Sequence[PhysicalLine], usual: set[bytes]) -> LastLines | None:

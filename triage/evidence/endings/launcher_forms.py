@@ -87,6 +87,14 @@ FORMS: tuple[Form, ...] = (
         "bash: line 3: deepspeed: command not found",
         MESSAGE,
     ),
+    weak(
+        "place in a script",
+        "shell",
+        # Not what the shell says of a process that a signal ended.
+        r"^[\w./+-]{1,120}: line \d+: (?! {0,6}\d{1,8} [A-Z]\w+\b)\S",
+        "stage-in.sh: line 88: the manifest lists 412 files, 409 arrived",
+        MESSAGE,
+    ),
     strong(
         "make",
         "make",

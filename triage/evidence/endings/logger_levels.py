@@ -29,10 +29,10 @@ _MARKED = lazy_re(
     rf"(?:(?P<fatal>{_FATAL_NAMES})|(?P<error>{_ERROR_NAMES}))(?:\]|\s{{0,2}}[|>):]|\"?(?:\s|$))"
 )
 _LETTER = lazy_re(
-    r"(?:^|[\s\[(:])(?:(?P<fatal>F)|(?P<error>E))(?:\d{4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ]\d+ \d+\] |"
+    r"(?:^|[\s\[(:])(?:(?P<fatal>F)|(?P<error>E))(?:\d{3,4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ]\d+ \d+\] |"
     r"[ ][\w./-]+\.(?:cc|cpp|cu|h|py|go|rs):\d+\]|/[A-Z]\w+[: (])"
     # In brackets or between bars (spdlog, NLog), and behind the process and thread (Android).
-    r"|(?:^|[\s\]])\[(?:(?P<fatal3>[FC])|(?P<error3>E))\][ :]|\d\|(?:(?P<fatal4>F)|(?P<error4>E))\|"
+    r"|(?:^|[\s\]])\[(?:(?P<fatal3>[FC])|(?P<error3>E))\](?: |:(?! in ))|\d\|(?:(?P<fatal4>F)|(?P<error4>E))\|"
     r"|\d\.\d{3} +\d+ +\d+ (?:(?P<fatal5>F)|(?P<error5>E)) \S"
     r"|^[%-][A-Z][A-Z\d]{1,8}-(?:(?P<fatal2>F)|(?P<error2>E))-[A-Z]"
 )
@@ -41,7 +41,7 @@ _LOW = lazy_re(
     r"|(?i:\b(?:level|lvl|severity)[=:]\s?\"?(?:debug|info|warn(?:ing)?|trace|notice)\b|[\[<](?:debug|info|"
     r"warn(?:ing)?|notice)[\]>])"
     r"|(?:^|[\s\]])\[[TDIW]\][ :]|\d\|[TDIW]\||\d\.\d{3} +\d+ +\d+ [VDIW] \S"
-    r"|(?:^|[\s\[(])[IWD](?:\d{4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ][\w./-]+\.(?:cc|cpp|cu|h|py):\d+\])"
+    r"|(?:^|[\s\[(])[IWD](?:\d{3,4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ][\w./-]+\.(?:cc|cpp|cu|h|py):\d+\])"
 )
 _JSON_LOW = lazy_re(
     r'"(?:level|levelname|lvl|severity|sev|severityText|SeverityText|log\.level|@l|status|loglevel)"\s*:\s*"(?i:debug|info|'
@@ -58,6 +58,8 @@ _COLOUR = lazy_re(r"\x1b\[[0-9;]*[A-Za-z]")
 _JSON_NUMBER = lazy_re(
     r'"(?P<key>level|levelno|level_value|SeverityNumber|severityNumber|no|PRIORITY)"\s*:\s*"?(?P<number>\d{1,5})\b'
 )
+# A collector puts the line of a program, with its level, into a field.
+_JSON_LINE = lazy_re(r'"(?:message|log|textPayload|MESSAGE)"\s*:\s*"(?P<line>(?:[^"\\]|\\.){0,200})')
 _JSON_HEAD = 4000
 
 
@@ -88,7 +90,10 @@ def _read_json_level(text: str) -> Level:
         level = _of_number(number["key"], int(number["number"]), is_syslog='"short_message"' in text)
         if level:
             return level
-    return "low" if _JSON_LOW.search(text) else ""
+    if _JSON_LOW.search(text):
+        return "low"
+    line = _JSON_LINE.search(text)
+    return _read_text_level(line["line"][:_HEAD]) if line is not None else ""
 
 
 def _of_number(key: str, number: int, *, is_syslog: bool) -> Level:

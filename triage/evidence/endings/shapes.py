@@ -54,14 +54,14 @@ _STACK_PART = lazy_re(
     rb"|\bKilling subprocess \d|\b(?:rank|task|process|worker) \d{1,7} (?:died from|exited with|was killed)\b"
     rb"|\bgoroutine \d+ \[|\b(?:stack|Stack) backtrace:|\bCaused by:|\bnote: (?:run with|Some details)"
     rb"|\b(?:stopping|exiting(?: with (?:exit )?(?:code|status) \d+)?|giving up|shutting down|aborting|quitting)"
-    rb"(?: now)?\W{0,3}$"
+    rb"(?: now)?\W{0,3}$|(?:^|[:\]|] )Terminated$"
 )
 # Each form of a part holds one of these. Most lines hold none.
 _STACK_HINTS = (
     *(b"   at ", b"\tat ", b"=   "),
     *(b"0x", b"most recent", b"process", b"goroutine", b"backtrace", b"Caused", b"note: "),
     *(b"died from", b"exited with", b"was killed"),
-    *(b"stopping", b"exiting", b"giving up", b"shutting", b"aborting", b"quitting"),
+    *(b"stopping", b"exiting", b"giving up", b"shutting", b"aborting", b"quitting", b"Terminated"),
 )
 FEWEST = 3
 _FEWEST_PROGRESS = 2
