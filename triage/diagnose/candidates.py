@@ -216,14 +216,11 @@ class Candidate:
         return bool(pairs) and all(stands_before(*pair, self.clocks.shared_files) for pair in pairs)
 
     def comes_first(self, other: Candidate) -> bool:
-        """Whether it began before the other, by times or, where lines have none, by the places in all files of both."""
+        """Whether it began before the other by times, or stands above it in all files of both if no clock has both."""
         if self.start.first.keys() & other.start.first.keys():
             return self.clearly_before(other)
         pairs = [(self.first_lines[source], other.first_lines[source]) for source in self.shared_sources(other)]
-        shared_files = self.clocks.shared_files
-        return bool(pairs) and all(
-            stands_before(*pair, shared_files) or stands_above(*pair, shared_files) for pair in pairs
-        )
+        return bool(pairs) and all(stands_above(*pair, self.clocks.shared_files) for pair in pairs)
 
     def shared_sources(self, other: Candidate) -> Set[str]:
         """Return the files that have lines of both."""

@@ -112,13 +112,14 @@ def sort_tier(candidate: Candidate) -> int:
 
 def is_known_rival(known: Candidate, unknown: Candidate) -> bool:
     """Whether a signature knows a possible cause that other ranks show than those of the unknown failure."""
+    mine, theirs = known.observed_rank_set, unknown.observed_rank_set
     return (
         unknown.signature is None
-        and root_tier(unknown) == 1
         and known.role == "either"
         and not known.is_inferred
-        and bool(known.ranks and unknown.ranks)
-        and not set(known.ranks) & set(unknown.ranks)
+        and bool(mine and theirs)
+        and mine.isdisjoint(theirs)
+        and root_tier(unknown) == 1
     )
 
 
