@@ -99,3 +99,32 @@ def test_a_restart_by_a_script_is_an_attempt(tmp_path: Path) -> None:
     job.console("[run.sh] train.py ended with exit code 1, restarting training from step 4").steps(9, first=4).finish()
     diagnosis = triage.ingest(job.write())
     assert (diagnosis.verdict, diagnosis.root_cause) == ("clean", None)
+
+
+@pytest.mark.parametrize(
+    ("earlier", "present", "expected"),
+    [
+        ("w-0.previous.log", "w-0.log", True),
+        ("logs/previous/w-0.log", "logs/w-0.log", True),
+        ("w-0-prev.log", "w-0.log", True),
+        ("w-0.previous.log", "w-1.log", False),
+        ("w-0.log", "w-0.log", False),
+        ("previously.log", "ly.log", False),
+    ],
+)
+def test_the_log_of_a_container_before_its_restart(earlier: str, present: str, expected: bool) -> None:
+    """It is over where the present log of the same container shows progress."""
+    assert attempts.is_before_restart(earlier, {present}) is expected
+    assert not attempts.is_before_restart(earlier, ())
+
+
+@pytest.mark.parametrize("went_on_after", [True, False])
+def test_a_failure_before_a_restart_ended_nothing(tmp_path: Path, went_on_after: bool) -> None:
+    """A worker that came too early was restarted: the job has no cause as long as the worker trains since."""
+    (tmp_path / "w-0.previous.log").write_text(
+        'Traceback (most recent call last):\n  File "train.py", line 4, in <module>\n    main()\n'
+        "ValueError: host not found: Name or service not known\n"
+    )
+    steps = "".join(f"step={step} loss=0.5\n" for step in range(9)) if went_on_after else "starting\n"
+    (tmp_path / "w-0.log").write_text(steps)
+    assert triage.ingest(tmp_path).verdict == ("inconclusive" if went_on_after else "known")

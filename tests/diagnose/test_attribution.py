@@ -68,6 +68,21 @@ def test_a_crash_without_a_prefix_belongs_to_the_only_rank_that_died_by_its_sign
     assert two[0].origin.rank is None
 
 
+@pytest.mark.parametrize(
+    ("text", "rank"),
+    [
+        ("Memory access fault by GPU node-2 (Agent handle: 0x5581e0) on address 0x7f2c00000000. Reason: Unknown.", 2),
+        (":0:rocdevice.cpp:3006: 41: [tid:0x7f] Callback: Queue 0x7f3a aborting with error : HSA_STATUS_ERROR", 2),
+        ("python: x.cpp:12: int f(): Assertion `n > 0' failed.", 2),
+        ("the queue is full", None),
+    ],
+)
+def test_what_stands_before_an_abort_is_of_the_rank_that_aborted(text: str, rank: int | None) -> None:
+    """A runtime prints it and calls abort(): the only rank that died by SIGABRT wrote it; other lines stay without."""
+    placed = settle([fact(text), exited(2, -6, signal="SIGABRT", offset=500)], job_of(4))
+    assert placed[0].origin.rank == rank
+
+
 def test_last_lines_around_a_placed_crash_are_of_its_rank() -> None:
     """`what():` below `terminate called` is of the rank that the exit status names; other last lines are not."""
     crash = replace(

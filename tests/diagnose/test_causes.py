@@ -12,8 +12,9 @@ from hypothesis import given, strategies as st
 from triage.catalog.model import CausalEdge
 from triage.diagnose import causes
 from triage.diagnose.candidates import Candidate
+from triage.diagnose.confidence import OTHER_STORY
 from triage.diagnose.context import RuleContext
-from triage.diagnose.graph import root_tier
+from triage.diagnose.graph import is_known_rival, root_tier
 from triage.diagnose.time_order import tie_clocks
 from triage.model import CrashDetail, Evidence, ExceptionDetail
 
@@ -103,7 +104,9 @@ def test_the_order_of_candidates_does_not_decide(candidates: list[Candidate], se
 
 @given(graphs())
 def test_the_root_is_unexplained_and_confidence_is_bounded(candidates: list[Candidate]) -> None:
-    """A root is explained by nothing, is of the best tier there is, and is never certain; every loser is told why."""
+    """A root is explained by nothing, is of the best tier there is, or a known possible cause before unknown failures,
+    and is never certain; every loser is told why.
+    """
     explain(candidates)
     verdict = decide(candidates)
     if verdict.root is None:
@@ -111,7 +114,8 @@ def test_the_root_is_unexplained_and_confidence_is_bounded(candidates: list[Cand
         return
     assert not verdict.root.explained_by
     assert 0.1 <= verdict.confidence <= 0.95
-    assert all((root_tier(other) or 0) >= (root_tier(verdict.root) or 0) for other in verdict.others)
+    stronger = [other for other in verdict.others if (root_tier(other) or 0) < (root_tier(verdict.root) or 0)]
+    assert all(any(is_known_rival(known, other) for known in candidates) for other in stronger)
     assert all(other.why for other in verdict.others)
 
 
@@ -199,6 +203,55 @@ def test_the_log_that_stops_first() -> None:
     assert causes.choose_root([unknown_failure("u-0", [0]), waiting], context=context)[0] is not waiting
     near = replace(context, last_time={0: ("", 105.0), 2: ("", 100.0)})
     assert causes.choose_root([other, one], context=near)[0] is other
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "chosen", "is_sure"),
+    [
+        (10.0, 40.0, "fabric.retry", True),
+        (40.0, 10.0, "u-1", True),
+        (10.0, 10.5, "u-1", False),
+        (None, None, "u-1", False),
+    ],
+)
+def test_a_known_possible_cause_before_an_unknown_failure(
+    own: float | None, theirs: float | None, chosen: str, is_sure: bool
+) -> None:
+    """A link that other ranks show broken before it comes first; where no time orders them, neither is sure."""
+    known, unknown = candidate("fabric.retry", "either", [2], time=own), unknown_failure("u-1", [0], time=theirs)
+    if own is None:
+        unknown.facts = [replace(unknown.facts[0], source="rank0.log")]
+    explain([known, unknown])
+    verdict = decide([known, unknown])
+    assert verdict.root is not None
+    assert verdict.root.id == chosen
+    assert (verdict.confidence > OTHER_STORY) is is_sure
+
+
+@pytest.mark.parametrize(("offset", "chosen"), [(50, "crash.fault"), (150, "u-1")])
+def test_the_order_of_lines_puts_a_possible_cause_first_without_certainty(offset: int, chosen: str) -> None:
+    """Two ranks in one console without times: the line above comes first; a known one is not sure then."""
+    known, unknown = candidate("crash.fault", "either", [2]), unknown_failure("u-1", [0])
+    known.facts = [replace(known.facts[0], offset=offset)]
+    unknown.facts = [replace(unknown.facts[0], offset=100)]
+    verdict = decide([known, unknown])
+    assert verdict.root is not None
+    assert verdict.root.id == chosen
+    assert (verdict.confidence <= OTHER_STORY) is (chosen != "u-1")
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        candidate("fabric.retry", "either", [0], time=10.0),
+        candidate("fabric.retry", "either", [], time=10.0),
+        candidate("gloo.lost", "symptom", [2], time=10.0),
+        candidate("launch.interrupted", "either", [2], time=10.0),
+    ],
+)
+def test_what_precedes_an_unknown_failure_without_being_a_rival(known: Candidate) -> None:
+    """A possible cause of the same or no rank, a symptom and a stop from outside do not come before it."""
+    assert decide([known, unknown_failure("u-1", [0], time=40.0)]).root.id == "u-1"  # type: ignore[union-attr]
 
 
 def caught_failure(name: str, rank: int, time: float | None = None) -> Candidate:

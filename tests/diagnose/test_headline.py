@@ -63,3 +63,17 @@ def test_an_end_with_other_facts_is_not_described_as_an_end() -> None:
 def test_some_facts_have_no_message(kind: str, expected: bool) -> None:
     """They say that a process ended, not why."""
     assert has_no_message(fact("x", 0, kind=kind)) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "headline"),
+    [
+        ("AssertionError", "assert n <= most", "AssertionError at: assert n <= most"),
+        ("AssertionError:", "assert n <= most", "AssertionError at: assert n <= most"),
+        ("StopIteration", "", "StopIteration"),
+        ("AssertionError: too many", "assert n <= most", "AssertionError: too many"),
+    ],
+)
+def test_an_exception_without_a_message_is_shown_with_its_line_of_code(text: str, code: str, headline: str) -> None:
+    """A bare assertion says what did not hold; a message says it better."""
+    assert choose_headline([raised(text, 0, code=code) if code else raised(text, 0)]) == headline

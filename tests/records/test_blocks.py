@@ -573,3 +573,18 @@ def test_output_with_a_tag_is_looked_for_in_64_kib(distance: int, count: int) ->
 def test_the_nearest_own_line_says_whether_output_is_tagged(before: str, count: int) -> None:
     """An earlier exception shows that only tracebacks have the tag; empty lines and those of others say nothing."""
     assert lines_of_tagged(before) == count
+
+
+@pytest.mark.parametrize(
+    ("behind", "rank"),
+    [
+        ("[ERROR] 2026-09-14-08:12:21 (PID:7721, Device:3, RankID:11) ERR00100 PTA call acl api failed", 11),
+        ("[ERROR] 2026-09-14-08:12:21 (PID:7721, Device:3, RankID:-1) ERR00100 PTA call acl api failed", None),
+        ("[ERROR] 2026-09-14-08:12:21 (PID:7721, Device:3, RankID:11) the next step", None),
+        ("step 3 loss 0.1", None),
+    ],
+)
+def test_the_error_code_of_torch_npu_names_the_rank_of_the_exception_above(behind: str, rank: int | None) -> None:
+    """It ends the message of the exception; another record of that rank does not."""
+    text = f'{HEADER}:\n  File "train.py", line 3, in step\nRuntimeError: boom\n{behind}\n'
+    assert block(text, HEADER).origin.rank == rank

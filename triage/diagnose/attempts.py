@@ -2,14 +2,15 @@
 time, else the last.
 
 torchelastic prints `… will restart worker group`. The announcements of Ray, of systemd and of training scripts, and
-Slurm's `DUE TO JOB REQUEUE` (also PREEMPTION, NODE FAILURE) count where training went on below them.
+Slurm's `DUE TO JOB REQUEUE` (also PREEMPTION, NODE FAILURE) count where training went on below them. The log of a
+container before its restart (`kubectl logs --previous`) is over where the present one shows progress.
 """
 
 from __future__ import annotations
 
 import bisect
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
@@ -22,6 +23,8 @@ _ANNOUNCED = lazy_re(
     r"|\[FailurePolicy\] RETRY|Attempting to restore trial|Scheduled restart job, restart counter"
 )
 _IN_PATH = lazy_re(r"attempt[_-]?\d")  # as ranks/file_names.py reads it
+# `worker-0.previous.log`, `previous/worker-0.log`
+_PREVIOUS = lazy_re(r"(?i)(?<![^/])prev(?:ious)?/|[._-]prev(?:ious)?(?=[./]|$)")
 _REQUEUE = lazy_re(r"DUE TO (?:JOB REQUEUE|PREEMPTION|NODE FAILURE)")
 
 
@@ -82,3 +85,9 @@ def _with_attempt(
     else:
         number = last
     return dataclasses.replace(fact, origin=dataclasses.replace(fact.origin, attempt=number)) if number else fact
+
+
+def is_before_restart(source: str, progressing: Collection[str]) -> bool:
+    """Whether a source is the log of a container before its restart, and its present log is of those that progress."""
+    present = _PREVIOUS.sub("", source)
+    return present != source and present in progressing

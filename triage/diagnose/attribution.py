@@ -41,6 +41,11 @@ _STATED_PID = lazy_re(
     r"|\b(?:[Ss]ub)?[Pp]rocess (\d{3,7})\b(?! (?:of|out|(?:has|uses) \d))"
 )
 _SEGFAULT = lazy_re(r"\]: segfault at [0-9a-f]+ ip |\bgeneral protection fault ip:")
+_BEFORE_ABORT = lazy_re(
+    r"^Memory access fault by GPU node|^HW Exception by GPU node|\bQueue 0x[0-9a-f]+ [Aa]borting with error"
+    r"|: Assertion `[^\n]{1,400}' failed\.|^pure virtual method called"
+)
+_LONGEST_MESSAGE = 1000
 _STATED_ADDRESS = lazy_re(r"\b(?:ip|IP address)[=:] ?(\d{1,3}(?:\.\d{1,3}){3})\b")
 _MOST_RANKS = 1 << 17
 _place = operator.attrgetter("source", "offset", "kind", "text")
@@ -329,9 +334,14 @@ def _signal_of(fact: Evidence) -> str:
         return fact.detail.signal or "-"
     if fact.kind == "kernel" and _SEGFAULT.search(fact.text):
         return "SIGSEGV"
-    if fact.kind == "terminate" or (fact.kind == "message" and fact.component == "glibc"):
+    if fact.kind == "terminate" or (fact.kind == "message" and (fact.component == "glibc" or _is_abort(fact))):
         return "SIGABRT"
     return "-"
+
+
+def _is_abort(fact: Evidence) -> bool:
+    """Whether a message is the last that a runtime or an assertion of C prints before it aborts its process."""
+    return _BEFORE_ABORT.search(fact.text[:_LONGEST_MESSAGE]) is not None
 
 
 # The ladder: what a line says of its writer comes first, then what maps join, then what the text is about.

@@ -16,7 +16,7 @@ from triage.catalog.match import Match
 from triage.catalog.model import Signature
 from triage.diagnose.phrases import agree
 from triage.diagnose.progress import group_of
-from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart, stands_before
+from triage.diagnose.time_order import Clocks, StartTimes, find_start, is_zone_apart, stands_above, stands_before
 from triage.model import EndingDetail, Evidence, ExceptionDetail, InferenceDetail
 from triage.ranks.identity import short_host
 
@@ -214,6 +214,13 @@ class Candidate:
         """
         pairs = [(self.first_lines[source], other.first_lines[source]) for source in self.shared_sources(other)]
         return bool(pairs) and all(stands_before(*pair, self.clocks.shared_files) for pair in pairs)
+
+    def comes_first(self, other: Candidate) -> bool:
+        """Whether it began before the other by times, or stands above it in all files of both if no clock has both."""
+        if self.start.first.keys() & other.start.first.keys():
+            return self.clearly_before(other)
+        pairs = [(self.first_lines[source], other.first_lines[source]) for source in self.shared_sources(other)]
+        return bool(pairs) and all(stands_above(*pair, self.clocks.shared_files) for pair in pairs)
 
     def shared_sources(self, other: Candidate) -> Set[str]:
         """Return the files that have lines of both."""

@@ -10,7 +10,7 @@ from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
-from triage.diagnose.graph import EMPTY_CONTEXT, root_tier, sort_tier
+from triage.diagnose.graph import EMPTY_CONTEXT, is_known_rival, root_tier, sort_tier
 from triage.diagnose.headline import has_no_message
 from triage.model.details import ExceptionDetail, ExitDetail
 
@@ -20,6 +20,7 @@ _WITHOUT_REASON = lazy_re(
     r"(?i)(?:\b|_)(?:inner|internal|unknown|unspecified|unexpected|unhandled)[ _](?:\w{1,20}[ _])?error\b"
 )
 _LONGEST_MESSAGE = 500
+_BEHIND_POSSIBLE = 1.5  # from the tier of a stated cause to behind that of a possible one
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,11 @@ class RootContest:
 
 
 def stated_first(contest: RootContest, one: Candidate) -> float:
-    """A line that states a cause comes before a possible cause, then an inference, then a stop from outside."""
-    return root_tier(one) or 0
+    """A line that states a cause comes before a possible cause, then an inference, then a stop from outside. A failure
+    that no signature knows comes behind a known possible cause that other ranks show before it.
+    """
+    follows_known = any(is_known_rival(other, one) and other.comes_first(one) for other in contest.candidates)
+    return (root_tier(one) or 0) + _BEHIND_POSSIBLE * follows_known
 
 
 def uncaught_first(contest: RootContest, one: Candidate) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from triage.base.rank_ranges import format_ranks
 from triage.diagnose.calibration import calibrate
 from triage.diagnose.candidates import Candidate
-from triage.diagnose.graph import root_tier
+from triage.diagnose.graph import is_known_rival, root_tier
 from triage.diagnose.phrases import join_names
 from triage.diagnose.rereading import READ_AS
 from triage.diagnose.survival import why_harmless, why_uncertain
@@ -114,7 +114,13 @@ def _is_shown_by_all_that_wait(root: Candidate, candidates: Sequence[Candidate])
 
 
 def _may_come_first(root: Candidate, other: Candidate) -> bool:
-    """Whether another cause is as strong, on other ranks, and no clock and no file says which of them came first."""
+    """Whether another cause is as strong, or known where the root is not, on other ranks, and no clock and no file says
+    which of them came first. The order of lines alone puts no known possible cause before an unknown failure for sure.
+    """
+    if is_known_rival(other, root):
+        return not root.comes_first(other)
+    if is_known_rival(root, other):
+        return not root.clearly_before(other)
     return (
         root_tier(other) == root_tier(root)
         and not set(root.ranks) & set(other.ranks)

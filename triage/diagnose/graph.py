@@ -110,6 +110,19 @@ def sort_tier(candidate: Candidate) -> int:
     return NOT_A_ROOT if tier is None else tier
 
 
+def is_known_rival(known: Candidate, unknown: Candidate) -> bool:
+    """Whether a signature knows a possible cause that other ranks show than those of the unknown failure."""
+    mine, theirs = known.observed_rank_set, unknown.observed_rank_set
+    return (
+        unknown.signature is None
+        and known.role == "either"
+        and not known.is_inferred
+        and bool(mine and theirs)
+        and mine.isdisjoint(theirs)
+        and root_tier(unknown) == 1
+    )
+
+
 def edge_holds(edge: CausalEdge, cause: Candidate, effect: Candidate) -> bool:
     """Whether an edge of the catalog holds between these two, by its scope, its window and the order of time."""
     if not _in_scope(edge.scope, cause, effect):

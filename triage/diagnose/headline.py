@@ -1,12 +1,14 @@
 """The headline of an unknown failure: the most telling line of the rank that ended first.
 
-A wrapper that quotes an inner error gives its place to that error, and a bare status to the last lines beside it.
+A wrapper that quotes an inner error gives its place to that error, and a bare status to the last lines beside it. An
+exception without a message, such as that of a bare `assert`, is shown with the line of code that raised it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from triage.base.lazy_re import lazy_re
 from triage.base.rank_ranges import format_ranks
 from triage.clusters.headline import extract_headline
 from triage.clusters.rules import load_rules
@@ -16,6 +18,7 @@ from triage.evidence.exception_chains import WRAPPER_TYPES
 from triage.model import EndingDetail, Evidence, ExceptionDetail, ExitDetail
 
 _LONGEST = 200
+_BARE_TYPE = lazy_re(r"[\w.]{1,120}:?$")
 _SILENT_KINDS = frozenset(("exit", "crash", "core", "fatal-python"))
 _SHOWN = 60  # characters of an inner error that the first line must hold, to be the headline itself
 
@@ -27,6 +30,8 @@ def choose_headline(facts: Sequence[Evidence]) -> str:
         return describe_exits(exits)
     fact = min(facts, key=_telling_order)
     first = fact.text.strip().split("\n", 1)[0]
+    if (code := fact.fields.get("code")) and isinstance(fact.detail, ExceptionDetail) and _BARE_TYPE.match(first):
+        return f"{first.rstrip(':')} at: {code.strip()}"[:_LONGEST]
     inner = extract_headline(fact, load_rules())
     is_wrapped = bool(inner.trail) and bool(inner.text) and inner.text[:_SHOWN] not in first
     return (_line_with(fact.text, inner.text) if is_wrapped else first)[:_LONGEST]

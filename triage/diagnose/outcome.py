@@ -11,6 +11,7 @@ from dataclasses import field
 
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
+from triage.diagnose.attempts import is_before_restart
 from triage.diagnose.attribution import is_final_exception
 from triage.diagnose.completion import Completion, find_completion
 from triage.diagnose.other_jobs import find_own_jobs, is_of_daemon, name_other_job
@@ -54,6 +55,7 @@ class Outcome:
     progress: the last steps of each writer
     final_errors: rank to what may have ended its process in the last attempt: exceptions and crashes
     own_jobs: the scheduler's numbers of this job
+    progressing: the sources whose ranks report steps
     """
 
     finished: Mapping[int, float | None]
@@ -73,6 +75,7 @@ class Outcome:
     progress: Progress = field(default_factory=Progress)
     final_errors: Mapping[int, Sequence[Evidence]] = field(default_factory=dict)
     own_jobs: frozenset[str] = frozenset()
+    progressing: frozenset[str] = frozenset()
 
     @property
     def is_success(self) -> bool:
@@ -85,6 +88,8 @@ class Outcome:
             return f"it is about job {other}"
         if is_of_daemon(fact.source) and self._is_of_other_time(fact):
             return "the scheduler logged it long before or after this job"
+        if is_before_restart(fact.source, self.progressing):
+            return "its container was started again, and made progress"
         ends = self.finish_offsets
         detail = fact.detail if isinstance(fact.detail, ExceptionDetail) else _NO_DETAIL
         is_weak = isinstance(fact.detail, EndingDetail) and fact.detail.strength != "strong"
@@ -204,6 +209,7 @@ def find_outcome(
         has_unlogged_exception=bool(exits) and _has_unlogged_exception(facts, exits),
         completion=completion,
         progress=find_progress(activities),
+        progressing=frozenset(source for source, activity in activities if activity.step is not None),
         final_errors=_final_errors(facts, last),
         own_jobs=find_own_jobs(facts, job.sources),
     )

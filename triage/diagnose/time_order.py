@@ -86,15 +86,20 @@ def is_zone_apart(cause: float, effect: float) -> bool:
 
 
 def stands_before(one: Evidence, other: Evidence, shared_files: Set[str] = frozenset()) -> bool:
-    """Whether the first of two lines of a file stands above the second and its time is earlier, too.
+    """Whether the first of two lines of a file stands above the second and its time is earlier, too."""
+    first, then = one.origin.time, other.origin.time
+    if first is None or then is None or not stands_above(one, other, shared_files):
+        return False
+    return first < then - RESOLUTION
+
+
+def stands_above(one: Evidence, other: Evidence, shared_files: Set[str] = frozenset()) -> bool:
+    """Whether the first of two lines of a file stands above the second, and that orders them.
 
     Lines of two known hosts may stand one host after the other, so their places order nothing outside `shared_files`.
     """
-    times = one.origin.time, other.origin.time
     is_of_other_host = None not in (one.origin.host, other.origin.host) and one.origin.host != other.origin.host
-    if (is_of_other_host and one.source not in shared_files) or times[0] is None or times[1] is None:
-        return False
-    return one.offset < other.offset and times[0] < times[1] - RESOLUTION
+    return one.offset < other.offset and not (is_of_other_host and one.source not in shared_files)
 
 
 def tie_clocks(

@@ -32,6 +32,7 @@ IGNORED = lazy_re(
     r"Task exception was never retrieved"
 )
 _LOGGED = lazy_re(r"ERROR|WARN|CRITICAL|FATAL|xception|[Ff]ail")
+_NPU_ERROR_CODE = lazy_re(r"ERR\d{5} ")
 _LOGGED_AS_ERROR = lazy_re(r"\b(?:ERROR|CRITICAL|FATAL)\b")
 
 
@@ -433,7 +434,9 @@ def _block(text: Text, form: str, collected: CollectedLines) -> Block:
         headline=headline.offset,
         form=form,
         lines=lines,
-        origin=_with_inner_rank(origin, collected.lines),
+        origin=_with_inner_rank(
+            origin, [*collected.lines[1:4], *(_error_code_behind(text, collected) if is_traceback else ())]
+        ),
         ambiguous=collected.ambiguous or has_repeated_exception_name(headline.parsed.text),
         writers=collected.writers,
         nonfatal=nonfatal,
@@ -474,9 +477,16 @@ def _nonfatal_kind(before: Line | None) -> str:
     return "ignored" if IGNORED.match(text) else "thread" if text.startswith("Exception in thread ") else ""
 
 
+def _error_code_behind(text: Text, collected: CollectedLines) -> list[Line]:
+    """Return the line with which torch_npu ends the message of an exception: its code, process, device and rank."""
+    end = collected.lines[-1].end
+    behind = next((line for line in text.lines_from(end, REACH) if line.offset >= end and line.raw.strip()), None)
+    return [behind] if behind is not None and _NPU_ERROR_CODE.match(behind.parsed.text) else []
+
+
 def _with_inner_rank(origin: Origin, lines: list[Line]) -> Origin:
-    """Take the rank from the next lines of the block where the first has none (a timestamp line with a rank in it)."""
+    """Take the rank from other lines of the block where the first has none (a timestamp line with a rank in it)."""
     if origin.rank is not None:
         return origin
-    rank = next((line.parsed.origin.rank for line in lines[1:4] if line.parsed.origin.rank is not None), None)
+    rank = next((line.parsed.origin.rank for line in lines if line.parsed.origin.rank is not None), None)
     return replace(origin, rank=rank) if rank is not None else origin

@@ -43,6 +43,15 @@ def test_a_scheduler_line_is_about_the_rank_killed_on_its_host() -> None:
     assert any("slurm says why" in reason for reason in oom.why)
 
 
+def test_the_reason_of_a_kill_without_a_rank_is_a_whole_sentence() -> None:
+    """Kubernetes says why a process was killed of which no file shows the rank."""
+    probe = with_facts(candidate("kubernetes.probe", "either"), fact("probe", kind="scheduler", component="Kubernetes"))
+    object.__setattr__(probe.signature, "causal_edges", (CausalEdge("host.sigkill"),))
+    killed = with_facts(candidate("host.sigkill", "either"), exited(None, 137), indicates="killed")
+    assert root(probe, killed) == "kubernetes.probe"
+    assert "Kubernetes says why the process was killed" in probe.why
+
+
 def test_a_failed_node_is_where_it_began() -> None:
     """The ranks on the nodes that Slurm lost are the suspects; the node that reports is not one, and without a map no
     rank is, but the node is named.
