@@ -79,7 +79,7 @@ def test_the_stored_environment_is_compared(store: Store) -> None:
     failed, healthy = add(store, known_diagnosis("failed")), add(store, clean_diagnosis("healthy"))
     pair = compare_stored(store, failed, healthy)
     assert pair.comparison is not None
-    assert "no settings" in pair.comparison.parts[0].why_not
+    assert pair.comparison.parts[0].why_not == "neither job states settings"
     with store.connections.write() as db:
         for incident, value in ((failed, "Ring"), (healthy, "Tree")):
             store.service_data.save_document(db, incident, "environment", {"agreed": {"NCCL_ALGO": value}})

@@ -27,7 +27,7 @@ _BOX = lazy_re(r"^[\s│┃|╭╮╰╯─━═║+]*(?=\S)|[\s│┃╭╮╰
 # Lines that belong to a stack or a table of frames say nothing on their own.
 _SUPPORT = lazy_re(
     r"^\s+(?:at |File \"|@ |from |#\d|\d+: |in |\^|~)|"
-    r"^\s*(?:\[C\]: in |\S+:\d+: in (?:function|main chunk)\b|#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
+    r"^\s*(?:\[C\]: (?:in|at) |\S+:\d+: in (?:function|main chunk)\b|#\d+ |frame #\d|\[\s?\d+\] /|@\s+0x|goroutine \d|"
     r"Thread 0x|Current thread 0x|note: |help: |hint: |Extension modules|Image  +PC|"
     r"Exception raised from \S.* \(most recent call first\):$)"
 )

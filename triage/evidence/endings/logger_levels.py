@@ -32,7 +32,7 @@ _LETTER = lazy_re(
     r"(?:^|[\s\[(:])(?:(?P<fatal>F)|(?P<error>E))(?:\d{3,4} +\d\d:\d\d:\d|[ ]{1,2}\d{4}-\d\d-\d\d|[ ]\d+ \d+\] |"
     r"[ ][\w./-]+\.(?:cc|cpp|cu|h|py|go|rs):\d+\]|/[A-Z]\w+[: (])"
     # In brackets or between bars (spdlog, NLog), and behind the process and thread (Android).
-    r"|(?:^|[\s\]])\[(?:(?P<fatal3>[FC])|(?P<error3>E))\](?: |:(?! in ))|\d\|(?:(?P<fatal4>F)|(?P<error4>E))\|"
+    r"|(?:^|[\s\]])\[(?:(?P<fatal3>[FC])|(?P<error3>E))\](?: |:(?! (?:in|at) ))|\d\|(?:(?P<fatal4>F)|(?P<error4>E))\|"
     r"|\d\.\d{3} +\d+ +\d+ (?:(?P<fatal5>F)|(?P<error5>E)) \S"
     r"|^[%-][A-Z][A-Z\d]{1,8}-(?:(?P<fatal2>F)|(?P<error2>E))-[A-Z]"
 )
