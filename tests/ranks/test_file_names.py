@@ -53,11 +53,7 @@ CASES = {
     "lora_rank_64/train.log": Origin(),
     "low-rank-8/train.log": Origin(),
     "epoch_5.log": Origin(),
-    "proc3.log": Origin(rank=3),
-    "out/process_12.err": Origin(rank=12),
-    "proc14985.log": Origin(),
-    "preproc3.log": Origin(),
-    "proc3/train.log": Origin(),
+    "proc3.log": Origin(),  # two processes may have been started with one rank
     "attempt_3.log": Origin(attempt=3),
     "dmesg-ip-10-0-3-4.ec2.internal.log": Origin(host="ip-10-0-3-4.ec2.internal"),
     "dmesg-sft-run-17-worker-0.log": Origin(host="sft-run-17-worker-0"),

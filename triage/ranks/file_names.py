@@ -143,11 +143,11 @@ FILE_NAMINGS: tuple[FileNaming, ...] = (
     ),
     _file_naming(
         "process in the name",
-        "Azure Machine Learning, habit",
-        ("user_logs/std_log_process_02.txt", "logs/proc0.log", "process-12.out"),
-        r"(?:^|/)(?:std_log_process_|proc(?:ess)?[_-]?)(?P<rank>\d{1,4})(?=\.(?:txt|log|out|err)\b)",
+        "Azure Machine Learning",
+        ("user_logs/std_log_process_02.txt",),
+        r"(?:^|/)std_log_process_(?P<rank>\d{1,6})(?=\.txt)",
     ),
-    # `gpu0.log` and `worker_0.log` may be anything: only folders and typical machine names are hosts.
+    # `proc_0.log`, `gpu0.log` and `worker_0.log` may be anything: only folders and typical machine names are hosts.
     _file_naming(
         "folder of a host",
         "habit",
