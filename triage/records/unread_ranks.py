@@ -63,7 +63,9 @@ def find_last_activity(
 
 
 def _find_mark(lines: Mapping[int, bytes]) -> tuple[bytes, bytes] | None:
-    """Return the text before and behind the rank, `[rank` and `]: `, in the first lines of most of these ranks."""
+    """Return the text before and behind the rank, `[rank` and `]: `, in a line of most of these ranks and in no line
+    around another number.
+    """
     counts = Counter(mark for rank, line in sorted(lines.items()) for mark in dict.fromkeys(_list_marks(rank, line)))
     for mark, count in counts.most_common():
         if count <= max(_FEWEST_OTHERS, len(lines) // 2):

@@ -59,9 +59,9 @@ def kill_confirmed(graph: CausalGraph) -> None:
             if witness.ranks or not any(map(killed_process, witness.facts)):
                 components = {fact.component for fact in witness.facts if fact.kind in _LOGS}
                 logs = ["the kernel" if name == "kernel" else name for name in sorted(components)]
-                verb, was = "says" if len(logs) == 1 else "say", "were" if len(killed.ranks) > 1 else "was"
-                who = format_ranks(killed.ranks) if killed.ranks else "the process"
-                witness.why.append(f"{join_names(logs)} {verb} why {who} {was} killed")
+                ranks = f"{format_ranks(killed.ranks)} {agree(killed.ranks, 'was', 'were')}"
+                who = ranks if killed.ranks else "the process was"
+                witness.why.append(f"{join_names(logs)} {agree(logs, 'says', 'say')} why {who} killed")
         if not witnesses and not killed.explained_by:
             killed.why.append("No file says who sent SIGKILL; look in the logs of kernel, scheduler and container")
 
