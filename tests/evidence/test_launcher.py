@@ -308,8 +308,35 @@ def test_the_first_failed_process_of_open_mpi_is_named(name: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "local", "pid", "code"),
+    [
+        ("process 1 exited with code 137", 1, None, 137),
+        ("worker-2 exit status 1", 2, None, 1),
+        ("[launch] train-worker-2: exited with exit code 7", 2, None, 7),
+        ("task 256 exited with status 1", 256, None, 1),
+        ("process 257 exited with status 1", None, 257, 1),
+        (
+            "[ERROR] ME(41:139,MainProcess):2026-11-21-03:07:15.130.00 [a/_api.py:365] Worker process 412 exit with "
+            "exception. Error code: -9.",
+            None,
+            412,
+            -9,
+        ),
+    ],
+)
+def test_numbered_processes_and_pids(line: str, local: int | None, pid: int | None, code: int) -> None:
+    """A script's sentence gives the status of a process by its number, or by its pid where the number is high."""
+    (fact,) = exits(line)
+    assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid) == (None, local, pid)
+    assert isinstance(fact.detail, ExitDetail)
+    assert fact.detail.exit_code == code
+
+
+@pytest.mark.parametrize(
     "line",
     [
+        "process 1 exited with code 0",
+        "DataLoader of worker 3 exited with code 1, restarting it",
         "INFO trainer: evaluation tasks 2-3: accuracy 0.81",
         "step 12 loss 3.1 exit criterion 0.2",
         "rank 3 exited the warm-up phase",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from triage.ranks.process_numbers import ProcessNumber
 from triage.ranks.task_files import find_ranks_of_tasks
 
 PAIR = ("log-job_12_0.out", "log-job_12_1.out", "error-job_12_1.out")
@@ -51,3 +52,20 @@ def test_numbers_that_are_no_ranks() -> None:
     assert find_ranks_of_tasks(["w0.log", "w1.log"], {"w1.log": {3}}, {2}) == {}
     assert find_ranks_of_tasks(["train.log.0", "train.log.1"], {}, {2}) == {}
     assert find_ranks_of_tasks(["n0-r0.log", "n0-r1.log", "n1-r0.log", "n1-r1.log"], {}, {4}) == {}
+
+
+@pytest.mark.parametrize(
+    ("called", "ranks"),
+    [
+        ({0: 0, 1: 1}, {0: 0, 1: 1, 2: 2}),
+        ({0: 0}, {}),  # a single one may agree by chance
+        ({0: 0, 1: 1, 2: 1}, {}),  # two processes call themselves 1
+    ],
+)
+def test_numbers_of_files_are_ranks_where_processes_call_themselves_so(
+    called: dict[int, int], ranks: dict[int, int]
+) -> None:
+    """Two processes that call themselves by the number in the name of their file are enough, if none disagrees."""
+    files = [f"worker_{number}.log" for number in range(3)]
+    numbers = {files[file]: {ProcessNumber(number)} for file, number in called.items()}
+    assert find_ranks_of_tasks(files, {}, set(), numbers) == {files[file]: rank for file, rank in ranks.items()}

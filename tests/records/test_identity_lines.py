@@ -136,3 +136,12 @@ def test_a_literal_may_begin_a_source() -> None:
     learn_from_head(job, "rank_3.log", b"Entry-HcclCommInitRootInfoInner:ranks[8], rank[3]", PLAIN)
     job.resolve()
     assert job.world_size() == 8
+
+
+@pytest.mark.parametrize(("numbers", "sizes"), [([2, 0, 1], {3}), ([0], set()), ([0, 2], set()), ([1, 2], set())])
+def test_the_tasks_that_connected_are_the_world(numbers: list[int], sizes: set[int]) -> None:
+    """The service of JAX and TensorFlow lists them; where one is missing, nobody knows how many there are."""
+    job = JobMap()
+    lines = [f"I 1] /job:worker/replica:0/task:{number} has connected to coordination service." for number in numbers]
+    learn_from_text(job, "job.log", "\n".join(lines))
+    assert job.sizes == sizes

@@ -28,6 +28,10 @@ def pairings(line: str) -> list[Pairing]:
         ("INFO [pid 413] Rank 3 ready", Origin(rank=3, pid=413)),
         ("process 413 is rank 3", Origin(rank=3, pid=413)),
         (
+            "[WARNING] DISTRIBUTED(413,7fb1,python):2026-11-21-03:07:10.953.088 [b.cc:4] Post] This node 3 rank id: 3",
+            Origin(rank=3, pid=413),
+        ),
+        (
             "node2:412:412 [1] NCCL INFO comm 0xa rank 5 nRanks 8 nNodes 2 localRanks 4 localRank 1 MNNVL 0",
             (5, 1, None),
         ),
@@ -52,6 +56,7 @@ def test_lines_that_pair_a_process_are_read(
         "rank 2 killed process 412, pid 412",
         "pid 412 waits, rank 3 local loss 2",
         "pid 412: connection closed by rank 3",
+        "[ERROR] HCCL(412,python):2026-11-21-03:07:10.953.088 [a/b.cc:4] this process lost the peer with rank id: 3",
         "rank 1 pid 411, rank 2 pid 412",
         "[pid 412] Traceback (most recent call last): (RANK 2)",
     ],

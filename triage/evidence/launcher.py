@@ -1,4 +1,4 @@
-"""Ends of processes, as launchers report them: torchelastic, srun, DeepSpeed and mpirun.
+"""Ends of processes, as launchers report them: torchelastic, srun, DeepSpeed, mpirun, msrun and scripts.
 
 Horovod and mpirun report from one host what ended on any: the host before their lines is not that of the process.
 Fields of kind `exit`: exitcode, signal, pid, by (`agent`: the launcher itself stopped it).
@@ -73,6 +73,14 @@ _INTEL = masked_re(
 )
 # For a process that a signal ended, hydra prints the number of the signal as its exit code.
 _HYDRA_SIGNALS = frozenset((4, 6, 7, 8, 9, 11, 15))
+# Scripts that start processes number them, or name their pids: `process 1 exited with code 137`, docker compose's
+# `worker-2 exited with code 1`, msrun's `Worker process 412 exit with exception. Error code: -9.` It is all they say.
+_NUMBERED = masked_re(
+    r"(?i)(?:^|[\]:] {1,3})(?:[a-z][\w-]{0,60}[_-])?(?:process|worker|task|trainer|proc|child)(?: process|[ _-]pid)?"
+    r"(?:[ _#-]|: )(?P<number>\d{1,7}):? (?:has )?(?:exit(?:ed|s)?|ended|finished|terminated|died|returned)(?: with)?"
+    r"(?: exception\.)?(?: (?:exit|error|return))?(?: (?:code|status|rc))[ :=]{1,3}(?P<code>-?\d{1,3})\W{0,3}$"
+)
+_HIGHEST_INDEX = 256  # a process has a higher number as its pid
 _NOTICES = ("notice", "abort", "process-name", "termination")
 
 
@@ -262,6 +270,15 @@ def _parse_intel(block: Block, match: re.Match[str]) -> list[Evidence]:
     return [dataclasses.replace(fact, fields={**fact.fields, "by": "agent"}) if is_stopped else fact]
 
 
+def _parse_numbered(block: Block, match: re.Match[str]) -> list[Evidence]:
+    code, number = int(match["code"]), int(match["number"])
+    is_pid = number > _HIGHEST_INDEX
+    origin = dataclasses.replace(
+        block.origin, rank=None, local_rank=None if is_pid else number, pid=number if is_pid else None
+    )
+    return [_make_exit(block, origin, code, pid=origin.pid, text=match.string)] if code else []
+
+
 _LINES = (
     (_FAILED, _parse_failed),
     (_STOPPED, _parse_stopped),
@@ -273,5 +290,6 @@ _LINES = (
     (_MPI_ABORT, _parse_mpi_abort),
     (_HYDRA, _parse_hydra),
     (_INTEL, _parse_intel),
+    (_NUMBERED, _parse_numbered),
 )
 _OF_LINES = MaskedPatterns([pattern for pattern, _ in _LINES])

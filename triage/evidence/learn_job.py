@@ -65,7 +65,7 @@ def _may_state(line: bytes) -> bool:
     text = line.decode("utf-8", "replace")
     lower = text.lower()
     versions = (hint for _, hints, _ in _VERSIONS for hint in hints)
-    return any(hint in lower for hint in (*identity_lines.HINTS, *versions)) or _ADDRESS_HINT in text
+    return any(hint in lower for hint in versions) or _ADDRESS_HINT in text or identity_lines.may_identify(text)
 
 
 def learn_addresses(job: JobMap, text: str) -> None:

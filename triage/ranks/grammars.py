@@ -239,9 +239,12 @@ GRAMMARS: tuple[Grammar, ...] = (
         "record",
         "CANN 5",
         "[a",
-        "[ERROR] HCCL(271,python):2026-11-21-03:07:45.372.001 [task.cc:12][41]notify wait",
+        (
+            "[ERROR] HCCL(271,python):2026-11-21-03:07:45.372.001 [task.cc:12][41]notify wait",
+            "[ERROR] ME(271:139982254,MainProcess):2026-11-21-03:07:45.372.00 [a/_api.py:365] Worker process 412 exit",
+        ),
         rf"\[(?:ERROR|WARNING|INFO|DEBUG|EVENT|"
-        rf"TRACE)\] ?[A-Z][A-Za-z_]+\((?P<pid>\d{{1,18}}),[^)]*\):{ISO} ?(?:\[[^\]]+?:\d+\] ?)?",
+        rf"TRACE)\] ?[A-Z][A-Za-z_]+\((?P<pid>\d{{1,18}})[,:][^)]*\):{ISO}(?:\.\d\d(?= ))? ?(?:\[[^\]]+?:\d+\] ?)?",
         required_text="):",
     ),
     make_grammar(

@@ -26,6 +26,7 @@ from triage.ranks.node_layout import NodeLayout, count_processes, find_pod_ordin
 from triage.ranks.npu_processes import NpuProcess, list_npu_members
 from triage.ranks.pci_addresses import read_nccl_address, read_pci_address
 from triage.ranks.places import RUN_DIRECTORY, UNKNOWN_HOST_OF, host_keys, is_address, short_host
+from triage.ranks.process_numbers import ProcessNumber
 from triage.ranks.separate_groups import Stated
 from triage.ranks.sibling_files import find_hosts_in_names
 from triage.ranks.sole_ranks import find_files_of_one_rank, find_hosts_of_one_rank, group_by_host, name_process
@@ -44,7 +45,7 @@ class JobMap:
     what the file names state, `sizes` the stated world sizes, `clocks` the differences between the hosts' clocks.
     `root` is the start that all names share, `nodes` says which node a place is, `orders` which hosts launchers were
     given, `memberships` which rank of how many processes say that they are; `has_gaps`: not all failures were read;
-    `silent_ranks` write nothing in a file that lower and higher ones share.
+    `silent_ranks` write nothing in a file that others share; `process_numbers` are by source.
     """
 
     root: str = ""
@@ -66,6 +67,7 @@ class JobMap:
     memberships: list[Stated] = field(default_factory=list)
     has_gaps: bool = False
     silent_ranks: set[int] = field(default_factory=set)
+    process_numbers: dict[str, set[ProcessNumber]] = field(default_factory=lambda: defaultdict(set))
     names: NameEvidence = field(default_factory=NameEvidence)
     host_names: HostNames = field(default_factory=HostNames)
     # Source, rank that a text names, and what another map says, with its name.
@@ -116,8 +118,7 @@ class JobMap:
         self._sole_of_file = find_files_of_one_rank(self.by_source, self.sizes)
         self._sole_of_host = find_hosts_of_one_rank(self.hosts, self.sizes)
         for source, host, local, pid in sorted(self._unplaced, key=str):
-            rank = self.complete(source, Origin(host=host, local_rank=local)).rank
-            if rank is not None:
+            if (rank := self.complete(source, Origin(host=host, local_rank=local)).rank) is not None:
                 self.ranks.add(rank)
                 if pid is not None:
                     self.by_pid[pid].add(rank)
@@ -203,8 +204,9 @@ class JobMap:
         self._hosts_of_pids.clear()
 
     def _resolve_tasks(self) -> None:
-        """Take the number in `slurm-123_4.out` as a rank where it is one."""
-        for source, task in find_ranks_of_tasks(self.sources, self.by_source, self.sizes).items():
+        """Take numbers of processes and of files, as in `slurm-123_4.out`, as ranks where they are."""
+        ranks = find_ranks_of_tasks(self.sources, self.by_source, self.sizes, self.process_numbers)
+        for source, task in ranks.items():
             self.ranks.add(task)
             if self.sources[source].rank is None:
                 self.sources[source] = replace(self.sources[source], rank=task)

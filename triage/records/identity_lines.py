@@ -14,6 +14,7 @@ from triage.base.masked_re import masked_re
 from triage.model.evidence import Origin
 from triage.ranks.identity import CommunicatorMember, JobMap
 from triage.ranks.layouts import Layout
+from triage.ranks.process_numbers import numbers_itself, read_process_numbers
 from triage.records.blocks import build_blocks
 from triage.records.text import Text
 
@@ -44,7 +45,18 @@ RANK_OF_WORLD = masked_re(
     r"(?im)(?:^|[:|,\]] ?|\b(?:process|worker|from|is|i am|global|world|as|info|initiali[sz]ed|started|mpi) )"
     r"rank[ :=]{0,2}(\d{1,6})(?: ?/ ?| out of | of )(\d{1,7})\b(?! ?%)"
 )
-HINTS = ("world", "nranks", "rank ", "clients joined", "rank=", "rank:", "slurm_procid")
+# The service of JAX and TensorFlow numbers the tasks of a job from 0 on, and says when each is there.
+_CONNECTED_TASK = lazy_re(r"/job:\w{1,40}/replica:0/task:(\d{1,6}) has connected to coordination service")
+_HINTS = (
+    "has connected to coordination",
+    "world",
+    "nranks",
+    "rank ",
+    "clients joined",
+    "rank=",
+    "rank:",
+    "slurm_procid",
+)
 _HEAD = 1 << 13
 _MOST_LINES = 1 << 14
 
@@ -70,8 +82,12 @@ def learn_from_line(job: JobMap, source: str, origin: Origin, text: str) -> str 
 
 
 def learn_from_text(job: JobMap, source: str, text: str) -> None:
-    """Learn the world size, and the ranks of processes that print their environment."""
-    for line in filter(_has_hint, text.split("\n")):
+    """Learn the world size, and the ranks of processes that print their environment or number themselves."""
+    tasks = {int(number) for number in _CONNECTED_TASK.findall(text)}
+    if len(tasks) > 1 and tasks == set(range(len(tasks))):
+        job.sizes.add(len(tasks))
+    for line in filter(may_identify, text.split("\n")):
+        job.process_numbers[source].update(read_process_numbers(line))
         for match in WORLD_SIZE.finditer(line):
             job.sizes.add(int(match[1] or match[2] or match[3]))
         for match in RANK_OF_WORLD.finditer(line):
@@ -82,10 +98,10 @@ def learn_from_text(job: JobMap, source: str, text: str) -> None:
 
 
 @ask_masked_text
-def _has_hint(line: str) -> bool:
-    """Quick check: the patterns are slow."""
+def may_identify(line: str) -> bool:
+    """Quick check whether `learn_from_text` may learn from a line: the patterns are slow."""
     lower = line.lower()
-    return any(hint in lower for hint in HINTS)
+    return any(hint in lower for hint in _HINTS) or numbers_itself(line)
 
 
 def learn_from_head(job: JobMap, source: str, data: bytes, layout: Layout) -> None:

@@ -74,6 +74,8 @@ _TAGGED = lazy_re(rb"\[(?!(?i:rank))[A-Za-z_.-]+\d{1,3}\]:.{0,80}?(?i:rank)[ _=:
 # The grammar whose pid is that of a worker, not that of a collector.
 _WORKER_LAYER = "Ray and vLLM workers"
 _OF_WORLD = masked_re(r"(?i)\bworld[_ ]?size\b|\brank[ :=]{0,2}\d{1,6} ?(?:of|/) ?\d")
+# MindSpore: `This node 1 rank id: 1`
+_OF_ITSELF = masked_re(r"(?i)\bthis (?:node|process|worker)\b")
 _MOST = 64  # lines of a kind at the start, and as many at the end
 _LONGEST = 2000
 _PID = masked_re(
@@ -161,11 +163,12 @@ def read_pairings(origin: Origin, text: str, *, is_of_worker: bool = False) -> I
     if introduced.rank is not None or introduced.pid is not None:
         yield Pairing(Origin(rank=introduced.rank, pid=introduced.pid, host=introduced.host or None))
         return
-    rank, is_own = _rank_of(origin, text, is_joined=bool(pids or locals_ or introduced.host))
+    is_of_itself = _OF_ITSELF.search(text) is not None
+    rank, is_own = _rank_of(origin, text, is_joined=bool(pids or locals_ or introduced.host) or is_of_itself)
     # A tag names the writer; other words may be about a process that another one names. So may the pid of a prefix,
     # unless it is a worker's, who says its local rank or the number of ranks too.
-    introduces_itself = bool(locals_) or _OF_WORLD.search(text) is not None
-    is_own = is_own or (is_of_worker and introduces_itself and not _ABOUT_ANOTHER.search(text))
+    introduces_itself = is_of_worker and (bool(locals_) or _OF_WORLD.search(text) is not None)
+    is_own = is_own or ((introduces_itself or is_of_itself) and not _ABOUT_ANOTHER.search(text))
     pid = pids.pop() if len(pids) == 1 else origin.pid if not pids and is_own else None
     pid = pid if pid == origin.pid or not _ABOUT_ANOTHER.search(text) else None
     local = locals_.pop() if len(locals_) == 1 else origin.local_rank if not locals_ else None
