@@ -167,10 +167,11 @@ The prefix of its line comes first. Where it names no rank, these steps are trie
 says which one decided. A step that leaves more than one rank possible decides nothing. Of a tag that a text begins
 with, and a map that says otherwise, the tag decides and a warning says so; tags of process groups number the members
 of a group, so for them maps come first. A file name never makes the world larger: its number is dropped where no line
-and no sibling supports it. Other numbers in names (`worker-3.log`) are ranks where there is a file for each rank of the
-stated world and the names differ only in them. Names above the given path say nothing. A local rank becomes a rank by
-its node: its index is stated (`--node_rank 1`, `--machine_rank 1`, `SLURM_NODEID=1`), its other ranks show it, or all
-nodes have numbered names (`node_0/`, `node_1/`), and the world is a multiple of the processes per node.
+and no sibling supports it. Other numbers in names (`worker-3.log`) are ranks where the names differ only in them, and
+there is a file for each rank of the stated world, or two processes call themselves by that number and none by another
+(`process 3 of 4`, Gloo's `Rank 3 is connected to 3 peer ranks`). Names above the given path say nothing. A local rank
+becomes a rank by its node: its index is stated (`--node_rank 1`, `--machine_rank 1`, `SLURM_NODEID=1`), its other ranks
+show it, or all nodes have numbered names (`node_0/`, `node_1/`), and the world is a multiple of the processes per node.
 """
 RANKS_HEAD = """# Supported layouts
 
