@@ -37,8 +37,8 @@ class Issue:
 class Tracker(Protocol):
     """One project of a tracker. All calls raise RetryLater or Undelivered."""
 
-    def find(self, label: str, known: str | None) -> Issue | None:
-        """Return the oldest issue with the label, open or closed. `known` is the address of one that may have it."""
+    def find(self, label: str, address: str | None) -> Issue | None:
+        """Return the oldest issue with the label, open or closed. `address` is of one that may have it."""
 
     def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
         """Create an issue."""
@@ -115,7 +115,7 @@ class GitHub(_Client):
             "X-GitHub-Api-Version": "2022-11-28",
         }
 
-    def find(self, label: str, known: str | None) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label; pull requests are issues too, but none of ours."""
         path = f"/repos/{self._target.project}/issues?state=all&sort=created&direction=asc&labels={quote(label)}"
         return next((_read_github(item) for item in self._pages(path) if "pull_request" not in item), None)
@@ -148,7 +148,7 @@ class GitLab(_Client):
     def _path(self) -> str:
         return f"/projects/{quote(self._target.project, safe='')}/issues"
 
-    def find(self, label: str, known: str | None) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label."""
         items = self._pages(f"{self._path}?order_by=created_at&sort=asc&scope=all&labels={quote(label)}")
         return next(map(_read_gitlab, items), None)
@@ -180,7 +180,7 @@ class Jira(_Client):
             return {"Authorization": f"Bearer {token}"}
         return {"Authorization": "Basic " + base64.b64encode(f"{self._target.user}:{token}".encode()).decode()}
 
-    def find(self, label: str, known: str | None) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label. Cloud has another address for searches than Data Center."""
         jql = quote(f'project = "{self._target.project}" AND labels = "{label}" ORDER BY created ASC')
         query = f"?jql={jql}&maxResults=1&fields=labels,description"
@@ -188,13 +188,13 @@ class Jira(_Client):
             reply = self._call("GET", f"/rest/api/2/search/jql{query}")
         except _NotFound:
             reply = self._call("GET", f"/rest/api/2/search{query}")
-        found = next((self._read(item, item.get("fields") or {}) for item in reply.get("issues") or ()), None)
-        return found or (self._get(label, known) if known else None)
+        oldest = next((self._read(item, item.get("fields") or {}) for item in reply.get("issues") or ()), None)
+        return oldest or (self._get(label, address) if address else None)
 
-    def _get(self, label: str, known: str) -> Issue | None:
+    def _get(self, label: str, address: str) -> Issue | None:
         """Return the issue with this address if it is there and has the label."""
         try:
-            item = self._call("GET", f"/rest/api/2/issue/{known.rpartition('/')[2]}?fields=labels,description")
+            item = self._call("GET", f"/rest/api/2/issue/{address.rpartition('/')[2]}?fields=labels,description")
         except _NotFound:
             return None
         issue = self._read(item, item.get("fields") or {})

@@ -96,8 +96,8 @@ class SearchServer(LocalServer):
         ]
         hits.sort(key=lambda hit: hit["sort"])
         shards = {"total": 3, "successful": 3 - self.failed_shards, "failed": self.failed_shards}
-        found = hits[: content["size"]] if not self.failed_shards else []
-        return Reply(200, {"took": 1, "timed_out": False, "_shards": shards, "hits": {"hits": found}})
+        returned = hits[: content["size"]] if not self.failed_shards else []
+        return Reply(200, {"took": 1, "timed_out": False, "_shards": shards, "hits": {"hits": returned}})
 
     @staticmethod
     def _sort_values(content: dict[str, Any], time: int, source: dict[str, Any]) -> list[int]:

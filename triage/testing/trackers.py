@@ -88,11 +88,11 @@ class TrackerServer(LocalServer):
                     410 if self.is_jira_cloud else 404, {"errorMessages": ["The requested API has been removed."]}
                 )
             match = re.search(r'project = "ML" AND labels = "([^"]+)"', request.query["jql"])
-            found = self.issues[: self.indexed if self.is_jira_cloud else None]
-            return Reply(200, {"issues": [_as_jira(item) for item in found if match and match[1] in item.labels]})
+            searched = self.issues[: self.indexed if self.is_jira_cloud else None]
+            return Reply(200, {"issues": [_as_jira(item) for item in searched if match and match[1] in item.labels]})
         if number and action.endswith(number):
-            known = len(self.issues) >= int(number)
-            return Reply(200, _as_jira(self.issues[int(number) - 1])) if known else Reply(404, {"errorMessages": []})
+            exists = len(self.issues) >= int(number)
+            return Reply(200, _as_jira(self.issues[int(number) - 1])) if exists else Reply(404, {"errorMessages": []})
         if number and request.method == "GET":
             texts = self.issues[int(number) - 1].comments
             start, size = int(request.query["startAt"]), int(request.query["maxResults"])
