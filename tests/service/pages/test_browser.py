@@ -209,6 +209,7 @@ def test_each_role_sees_its_forms(open_page: OpenPage, page_server: PageServer, 
     answer = page.goto("/audit")
     assert answer is not None
     assert answer.status == (200 if role in ("curator", "admin") else 403)
+    assert page.locator("nav a[href='/audit']").count() == (role in ("curator", "admin"))
     page.click("text=Sign out")
     page.goto("/incidents")
     assert "/sign-in" in page.url
