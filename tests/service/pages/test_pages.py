@@ -337,6 +337,14 @@ def test_a_bulk_change_keeps_the_filters(client: TestClient) -> None:
     assert ">Clear<" not in client.get("/causes?said=worked", headers=HTML).text
 
 
+def test_the_line_of_the_card_is_quoted_once(client: TestClient, store: Store) -> None:
+    """Without lines around it, the evidence has the place of the line and a link to the quote, not the line again."""
+    diagnosis = known_diagnosis("quoted")
+    page = client.get(f"/incidents/{store.incidents.add(diagnosis).id}", headers=HTML).text
+    assert page.count("CUDA out of memory. Tried to allocate 2.00 GiB</pre>") == 1
+    assert page.count("The line is quoted above") == 1
+
+
 def test_a_cause_is_not_repeated_in_its_incidents(client: TestClient, store: Store) -> None:
     """The rows below a cause have no title while all are equal to the heading, and one each where a title differs."""
     cause = store.causes.get("data.worker-killed")
