@@ -90,6 +90,18 @@ def test_another_job_is_one_comment(issue_bench: Bench, tracker: TrackerServer, 
     assert len(issue.comments) == 2
 
 
+def test_a_burst_of_failures_beyond_the_rate(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """Failures of two causes at once, of a tracker that takes four requests in ten seconds: an issue of each."""
+    tracker.rate, tracker.clock = (4, 10.0), lambda: issue_bench.now
+    for number, cause in enumerate(("data.shard", "fabric.ib-retry-exceeded") * 3):
+        issue_bench.ingest(known_diagnosis(f"job-{number}", cause, host=f"node{number}"))
+    for _ in range(90):
+        deliver(issue_bench, make_bot(tracker, service))
+        issue_bench.now += 1 - 3600
+    assert sorted(len(issue.comments) for issue in tracker.issues) == [1, 1]
+    assert all(comment.count("job-") == 2 for issue in tracker.issues for comment in issue.comments)
+
+
 def test_another_cause_is_another_issue(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
     """Signatures and clusters are causes; each has its own issue."""
     issue_bench.ingest(known_diagnosis("a"))
