@@ -133,13 +133,13 @@ class LocalServer:
                 return self.rate_limit_reply(self.retry_after), failure
             if failure.isdecimal():
                 return Reply(int(failure), b"injected failure\n"), failure
-            wait = self._seconds_to_wait()
+            wait = self._seconds_until_room()
             reply = self.rate_limit_reply(wait) if wait else self.handle(request)
         if failure == "slow":
             time.sleep(self.delay)
         return (None if failure == "cut after" else reply), failure
 
-    def _seconds_to_wait(self) -> int:
+    def _seconds_until_room(self) -> int:
         """Return after how many seconds one more request is handled; 0: now, and it is counted."""
         if self.rate is None:
             return 0
