@@ -77,3 +77,20 @@ def test_a_document_is_not_quoted_as_a_line(lines: int, shown: bool) -> None:
     assert bool(made.around) is shown
     assert (made.text == "Rank 6 is ahead") is not shown
     assert made.quote == "Rank 6 is ahead"
+
+
+def test_lines_that_an_earlier_fact_shows_are_not_shown_again() -> None:
+    """A fact among the lines of another leads there; one of the same block is not quoted again; others have lines."""
+    lines = tuple(f"line {number}" for number in range(1, 41))
+    numbers = (5, 10, 17, 18)
+    facts = facts_of(*(make_evidence("message", f"line {number}", number) for number in numbers), lines=lines)
+    assert [(fact.above, bool(fact.around), fact.is_repeated) for fact in facts] == [
+        ("", True, False),
+        ("e1", False, False),
+        ("e1", False, False),
+        ("", True, False),
+    ]
+    root = Finding("a.b", "a", "a", "cause", "fatal", 0.9, evidence=(make_evidence("message", "line 5", 5),))
+    other = Finding("a.c", "a", "a", "cause", "fatal", 0.9, evidence=root.evidence, explained_by=("a.b",))
+    made = Diagnosis("1", "1", Job("j-1", "", ""), "known", root, (root, other))
+    assert [(fact.above, fact.is_repeated) for fact in list_facts(made, {})] == [("", False), ("e1", True)]
