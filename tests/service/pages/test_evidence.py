@@ -34,6 +34,15 @@ def test_a_traceback_is_marked_among_its_lines(prefix: str) -> None:
     assert [row.own for row in fact.around] == [False, True, True, False, True]
 
 
+def test_the_lines_around_begin_with_the_traceback() -> None:
+    """One longer than the lines that are shown before a fact is marked there, so the page quotes it once."""
+    text = [TRACEBACK[0], *(f'  File "a.py", line {number}, in step' for number in range(15)), TRACEBACK[2]]
+    (fact,) = facts_of(make_evidence("exception", "\n".join(text), 22), lines=tuple([*["step"] * 5, *text, "step"]))
+    assert fact.in_context
+    assert [row.number for row in fact.around if row.own] == list(range(6, 23))
+    assert fact.around[0].number == 6
+
+
 def test_a_traceback_that_is_not_there_in_full_is_quoted() -> None:
     """Where a line is missing around it, the text stands above the lines."""
     (fact,) = facts_of(make_evidence("exception", "\n".join(TRACEBACK), 2), lines=("step 1", TRACEBACK[2]))

@@ -147,12 +147,13 @@ def _lines_around(fact: Evidence, excerpts: Excerpts, around: int) -> tuple[Row,
     last = max(first, fact.end_line or first)
     if last - first >= MAX_LINES:
         return ()
+    before = max(around, _whole_text(fact).count("\n"))  # its line may be the last one of a traceback
     for excerpt in excerpts.get(fact.source, ()):
         start, lines = excerpt["line"], excerpt["lines"]
         if any(_NOT_TEXT.search(line) for line in lines):
             return ()
         if start <= first < start + len(lines):
-            numbers = range(max(start, first - around), min(start + len(lines), last + around + 1))
+            numbers = range(max(start, first - before), min(start + len(lines), last + around + 1))
             return tuple(
                 Row(number, clip(lines[number - start], MAX_LINE), first <= number <= last) for number in numbers
             )
