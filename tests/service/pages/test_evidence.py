@@ -37,7 +37,7 @@ def test_a_traceback_is_marked_among_its_lines(prefix: str) -> None:
 def test_the_lines_around_begin_with_the_traceback() -> None:
     """One longer than the lines that are shown before a fact is marked there, so the page quotes it once."""
     text = [TRACEBACK[0], *(f'  File "a.py", line {number}, in step' for number in range(15)), TRACEBACK[2]]
-    (fact,) = facts_of(make_evidence("exception", "\n".join(text), 22), lines=tuple([*["step"] * 5, *text, "step"]))
+    (fact,) = facts_of(make_evidence("exception", "\n".join(text), 22), lines=(*["step"] * 5, *text, "step"))
     assert fact.in_context
     assert [row.number for row in fact.around if row.own] == list(range(6, 23))
     assert fact.around[0].number == 6
