@@ -234,6 +234,8 @@ class Server:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 0.5):
                 break
             time.sleep(0.25)
+        else:
+            sys.exit(f"the server does not listen: {(directory / 'serve.log').read_text()[-1000:]}")
 
     def measure_memory(self) -> float:
         """Return the MB of all processes of the server (proportional set size), and remember the peak."""

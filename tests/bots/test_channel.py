@@ -249,6 +249,32 @@ def test_retry_after_is_respected(channel_bench: Bench, receiver: ChannelServer,
     assert "429" in (post.error or "")
 
 
+@pytest.mark.parametrize(
+    ("service", "rate"),
+    # As documented for a webhook, a channel of a bot and a routing key, and less than any for the others.
+    [
+        ("discord", (5, 2.0)),
+        (BOT_NAME, (5, 5.0)),
+        ("pagerduty", (120, 60.0)),
+        ("opsgenie", (3, 10.0)),
+        ("teams", (4, 1.0)),
+    ],
+)
+def test_a_burst_of_failures_arrives_whole(
+    channel_bench: Bench, receiver: ChannelServer, service: str, rate: tuple[int, float]
+) -> None:
+    """Thirteen failures at once beyond the rate of the receiver are thirteen messages, each visible once."""
+    receiver.rate, receiver.clock = rate, lambda: channel_bench.now
+    for number in range(13):
+        channel_bench.ingest(known_diagnosis(f"job-{number}", host=f"node{number}"))
+    for _ in range(60):
+        deliver(channel_bench, EACH[service])
+        channel_bench.now += 1 - 3600
+    assert len(receiver.visible) == 13
+    assert not any("Sent again" in str(message.content) for message in receiver.visible)
+    assert {post.state for post in channel_bench.store.outbox.list_posts()} == {"sent"}
+
+
 @pytest.mark.parametrize("failure", ["451", "cut"])
 def test_one_mail_arrives_after_failures(channel_bench: Bench, mail: MailServer, failure: str) -> None:
     """A mail that the server did not accept is repeated until it does."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from tests.bots.factories import Bench
 from tests.store.factories import known_diagnosis, unknown_diagnosis
+from triage.bots import trackers
+from triage.bots.http import Response, send_request
 from triage.bots.issues import IssueBot
 from triage.bots.work import deliver_due
 from triage.settings.notifications import IssueSettings, Route
-from triage.store.outbox import Post
 from triage.testing.trackers import TrackerServer
 
 PROJECTS = {"github": "team/model", "gitlab": "team/model", "jira": "ML"}
@@ -87,6 +90,18 @@ def test_another_job_is_one_comment(issue_bench: Bench, tracker: TrackerServer, 
     assert len(issue.comments) == 2
 
 
+def test_a_burst_of_failures_beyond_the_rate(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
+    """Failures of two causes at once, of a tracker that takes four requests in ten seconds: an issue of each."""
+    tracker.rate, tracker.clock = (4, 10.0), lambda: issue_bench.now
+    for number, cause in enumerate(("data.shard", "fabric.ib-retry-exceeded") * 3):
+        issue_bench.ingest(known_diagnosis(f"job-{number}", cause, host=f"node{number}"))
+    for _ in range(90):
+        deliver(issue_bench, make_bot(tracker, service))
+        issue_bench.now += 1 - 3600
+    assert sorted(len(issue.comments) for issue in tracker.issues) == [1, 1]
+    assert all(comment.count("job-") == 2 for issue in tracker.issues for comment in issue.comments)
+
+
 def test_another_cause_is_another_issue(issue_bench: Bench, tracker: TrackerServer, service: str) -> None:
     """Signatures and clusters are causes; each has its own issue."""
     issue_bench.ingest(known_diagnosis("a"))
@@ -110,26 +125,82 @@ def test_a_new_store_uses_the_existing_issue(issue_bench: Bench, tracker: Tracke
     assert len(issue.comments) == 1
 
 
-def test_a_killed_process_opens_no_second_issue(
-    issue_bench: Bench, tracker: TrackerServer, service: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", range(3))
+@pytest.mark.parametrize("is_sent", [False, True])
+def test_a_killed_process_repeats_nothing(
+    issue_bench: Bench,
+    tracker: TrackerServer,
+    service: str,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    is_sent: bool,
 ) -> None:
-    """It may die at any of its calls of the store; another process finishes."""
-    issue_bench.ingest(known_diagnosis("a"))
-    bot = make_bot(tracker, service)
-    deliver_post = bot.deliver
+    """It may die before or after any of its requests, for the first job and for the next: one issue, one comment."""
+    for job in ("a", "b"):
+        issue_bench.ingest(known_diagnosis(job))
+        calls = itertools.count()
 
-    def die(post: Post, *arguments: object) -> str:
-        deliver_post(post, *arguments)  # type: ignore[arg-type]
-        raise SystemExit
+        def send_or_die(*arguments: Any, calls: Iterator[int] = calls, **options: Any) -> Response:
+            is_last = next(calls) == number
+            response = send_request(*arguments, **options) if is_sent or not is_last else None
+            if is_last or response is None:
+                raise SystemExit
+            return response
 
-    monkeypatch.setattr(bot, "deliver", die)
-    with pytest.raises(SystemExit):
-        deliver(issue_bench, bot)
-    issue_bench.now += 3600
-    issue_bench.store.connections.execute("DELETE FROM told_part")
-    deliver(issue_bench, make_bot(tracker, service), rounds=2)
+        with monkeypatch.context() as patch:
+            patch.setattr(trackers, "send_request", send_or_die)
+            with pytest.raises(SystemExit):
+                deliver(issue_bench, make_bot(tracker, service))
+        issue_bench.now += 3600  # the lease of the killed process ends
+        deliver(issue_bench, make_bot(tracker, service), rounds=2)
     (issue,) = tracker.issues
-    assert issue.comments == []
+    assert len(issue.comments) == 1
+
+
+def test_an_issue_that_a_search_does_not_find_yet_is_used(issue_bench: Bench, tracker: TrackerServer) -> None:
+    """A search of Jira Cloud lags behind: the next job is a comment on the issue that was just created."""
+    bot = make_bot(tracker, "jira")
+    tracker.indexed = 0
+    issue_bench.ingest(known_diagnosis("a"))
+    tracker.inject_failure("/comment", "500")  # after the creation
+    deliver(issue_bench, bot, rounds=2)
+    issue_bench.ingest(known_diagnosis("b"))
+    deliver(issue_bench, bot)
+    (issue,) = tracker.issues
+    assert len(issue.comments) == 1
+    issue.labels.remove(next(label for label in issue.labels if label.startswith("triage-")))
+    issue_bench.ingest(known_diagnosis("c"))
+    deliver(issue_bench, bot)
+    assert len(tracker.issues) == 2
+
+
+@pytest.mark.parametrize("failure", ["cut after", "half", "504"])
+def test_jira_is_asked_again_when_a_search_has_the_issue(
+    issue_bench: Bench, tracker: TrackerServer, failure: str
+) -> None:
+    """Nobody knows the key of an issue whose answer was lost, so the next try waits for the search."""
+    tracker.inject_failure("POST", failure)
+    issue_bench.ingest(known_diagnosis("a"))
+    before = issue_bench.now
+    deliver(issue_bench, make_bot(tracker, "jira"))
+    (post,) = issue_bench.store.outbox.list_posts()
+    assert post.next_at == before + trackers.INDEX_DELAY
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(0, 60), (7, 7)])
+def test_a_rate_limit_of_github_is_no_refusal(
+    issue_bench: Bench, tracker: TrackerServer, seconds: int, expected: int
+) -> None:
+    """Its status is that of a missing permission; without a time the next try waits a minute, as documented."""
+    tracker.retry_after = seconds
+    tracker.inject_failure("POST", "429")
+    issue_bench.ingest(known_diagnosis("a"))
+    before = issue_bench.now
+    deliver(issue_bench, make_bot(tracker, "github"))
+    (post,) = issue_bench.store.outbox.list_posts()
+    assert (post.state, post.next_at) == ("waiting", before + expected)
+    deliver(issue_bench, make_bot(tracker, "github"))
+    assert len(tracker.issues) == 1
 
 
 def test_failures_without_a_cause_open_no_issue(issue_bench: Bench, tracker: TrackerServer) -> None:

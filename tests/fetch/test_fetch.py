@@ -126,6 +126,19 @@ def test_all_documents_of_elasticsearch_come_once(
     assert sorted(written(tmp_path / "logs")) == sorted(f"line {number // 4}" for number in range(40))
 
 
+@pytest.mark.parametrize("refuses_partial", [True, False])
+def test_an_index_without_some_shards_is_an_error(
+    command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refuses_partial: bool
+) -> None:
+    """By default such a search is answered with the hits of the other shards: lines would be missing silently."""
+    monkeypatch.setenv("ELASTICSEARCH_API_KEY", search.key)
+    search.failed_shards, search.refuses_partial = 1, refuses_partial
+    search.add("logs-1", SECOND * 1000, message="line")
+    address = f"{search.url.replace('http', 'elasticsearch+http')}/logs-*"
+    status, _, errors = command("fetch", address, "-o", tmp_path / "logs", *SPAN)
+    assert (status, "503" in errors or "without some of its shards" in errors) == (2, True)
+
+
 def test_lines_of_one_millisecond_keep_the_order_of_their_file(
     command: Command, search: SearchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from triage.ranks.pci_addresses import PciAddress, read_nccl_address, read_pci_address
+from triage.ranks.pci_addresses import PciAddress, format_pci_address, read_nccl_address, read_pci_address
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,19 @@ def test_an_address_of_the_kernel_is_read(text: str, address: PciAddress | None)
 def test_an_address_of_nccl_is_read(text: str, address: PciAddress) -> None:
     """One number; its last digit, the function, is left out."""
     assert read_nccl_address(text) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0000:9b:00", "0000:9b:00.0"),  # of a kernel's Xid
+        ("00000000:9B:00.0", "0000:9b:00.0"),  # of nvidia-smi
+        ("9b:00.0", "0000:9b:00.0"),  # of lspci
+        ("0000:9b:00.1", "0000:9b:00.1"),  # the second port of an adapter
+        ("00010000:07:00.0", "10000:07:00.0"),
+        *((text, text) for text in ("3", "9b:00", "1:0:0", "mlx5_0", "mlx5_0:1", "0000:9b:00.0 x", "")),
+    ],
+)
+def test_an_address_has_one_form(text: str, expected: str) -> None:
+    """Domain, function and case are written in one way; names, indices and what may be a time stay."""
+    assert format_pci_address(text) == expected

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Any
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given
 
 from triage.model.diagnosis import Moment, RankState
@@ -147,3 +149,34 @@ def test_any_diagnosis_gives_sound_xml(made: object) -> None:
     """Whatever is in it, the drawing can be parsed."""
     drawing = swimlanes.draw(made)  # type: ignore[arg-type]
     assert not drawing or ElementTree.fromstring(drawing).tag == f"{SVG}svg"
+
+
+@pytest.mark.parametrize(
+    ("ranks", "state", "last", "expected"),
+    [
+        (range(900), "stalled", 30.0, ["rank 900 F", "ranks 0-899 S"]),
+        (range(900), "stalled", 0.0, ["rank 900 F", "ranks 0-199 S"]),  # another last line
+        (range(900), "killed", 30.0, ["rank 900 F", "ranks 0-199 S"]),
+        (range(200), "stalled", 30.0, ["rank 900 F", "ranks 0-199 S"]),  # the finding does not name them
+    ],
+)
+def test_ranks_that_a_timeline_leaves_out_join_their_lane(
+    ranks: range, state: Any, last: float, expected: list[str]
+) -> None:
+    """A timeline holds some hundred moments; the lane has all ranks of its finding that end as those it shows."""
+    assert KNOWN.root_cause is not None
+    echo = dataclasses.replace(KNOWN.findings[1], signature="a.b", ranks=tuple(ranks))
+    root = dataclasses.replace(KNOWN.root_cause, ranks=(900,))
+    moments = (Moment(NOON, 900, "x", root.signature), *(Moment(NOON + 30, rank, "x", "a.b") for rank in range(200)))
+    states = [RankState(rank, None, "stalled", last_time=NOON + 30) for rank in range(200)]
+    states += [RankState(rank, None, state, last_time=NOON + last) for rank in range(200, 900)]
+    made = dataclasses.replace(
+        KNOWN,
+        root_cause=root,
+        findings=(root, echo),
+        timeline=moments,
+        ranks=(*states, RankState(900, None, "failed")),
+    )
+    drawing = swimlanes.draw(made)
+    assert drawn_lanes(drawing) == expected
+    assert ("and 700 more ranks</text>" in drawing) == (expected[1] == "ranks 0-199 S")

@@ -13,12 +13,12 @@ from triage.store.search import Filter
 ADDRESS = "0000:3b:00.0"
 
 
-def on_device(name: str, *hosts: str, at: float = NOW) -> Diagnosis:
+def on_device(name: str, *hosts: str, at: float = NOW, written: str = ADDRESS) -> Diagnosis:
     """Return a failure of a GPU at the same PCI address on these hosts."""
     diagnosis = known_diagnosis(name, "gpu.xid-79", host=hosts[0], at=at)
     root = diagnosis.root_cause
     assert root is not None
-    root = dataclasses.replace(root, captures={"busid": ADDRESS}, hosts=hosts)
+    root = dataclasses.replace(root, captures={"busid": written}, hosts=hosts)
     return dataclasses.replace(diagnosis, root_cause=root, findings=(root,))
 
 
@@ -60,3 +60,14 @@ def test_recurring_devices_have_their_hosts(store: Store) -> None:
     fill(store)
     (device,) = store.search.compute_stats().devices
     assert (device.name, device.count, device.spread) == (f"node1 {ADDRESS}", 2, 1)
+
+
+def test_a_card_has_one_history_whatever_wrote_its_address(store: Store) -> None:
+    """The kernel leaves out the function, nvidia-smi writes a longer domain; older incidents have what was written."""
+    for number, written in enumerate(("0000:3b:00", "00000000:3B:00.0", ADDRESS)):
+        store.incidents.add(on_device(f"gpu-{number}", "node1", written=written), now=NOW)
+    assert [(item.name, item.count) for item in store.host_history("node1").devices] == [(ADDRESS, 3)]
+    assert store.host_history("node1", "0000:3b:00").incidents == 3
+    store.connections.execute("UPDATE incident SET device = '0000:3b:00' WHERE num = 1")
+    assert store.host_history("node1", "0000:3b:00").incidents == 3
+    assert len(store.search.list_incidents(Filter(failed_host="node1", device="0000:3b:00"))) == 3

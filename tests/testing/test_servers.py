@@ -196,3 +196,17 @@ def test_the_webhook_receiver_checks_signatures() -> None:
             == 401
         )
     assert Reply(200, {"a": 1}).data() == b'{"a": 1}'
+
+
+def test_a_server_keeps_its_rate() -> None:
+    """Two requests in ten seconds are handled, the third is told when there is room again, and is handled then."""
+    now = [100.0]
+    with GitHubServer() as github:
+        github.add_pull_request("team/repo", 7)
+        github.rate, github.clock = (2, 10.0), lambda: now[0]
+        url, token = f"{github.url}/repos/team/repo/issues/7/comments", f"Bearer {github.token}"
+        statuses = []
+        for moment in (100.0, 104.0, 105.0, 109.9, 110.0):
+            now[0] = moment
+            statuses.append(ask(url, Authorization=token)[0])
+    assert statuses == [200, 200, 429, 429, 200]

@@ -20,6 +20,7 @@ import triage
 from triage.bots.interface import RetryLater, Undelivered, Unsure
 
 MAX_BODY = 32 << 20
+RATE_LIMIT_WAIT = 60.0  # seconds; what GitHub documents for a rate limit without a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,11 @@ def send_request(
         raise Unsure(f"no response: {getattr(error, 'reason', None) or error or type(error).__name__}") from None
     except ValueError as error:
         raise Undelivered(f"{url!r} is not a web address: {error}", hint="fix it in the settings") from None
-    if response.status == 429 or response.status >= 500 or (response.status == 403 and _is_rate_limited(response)):
-        raise RetryLater(f"status {response.status}", wait=read_retry_after(response.headers))
+    wait = read_retry_after(response.headers)
+    if response.status == 403 and _is_rate_limited(response):
+        raise RetryLater("status 403, too many requests", wait=wait or RATE_LIMIT_WAIT)
+    if response.status == 429 or response.status >= 500:
+        raise RetryLater(f"status {response.status}", wait=wait)
     return response
 
 
@@ -74,8 +78,9 @@ def _lower_names(headers: Message) -> dict[str, str]:
 
 
 def _is_rate_limited(response: Response) -> bool:
-    """GitHub answers 403 where others answer 429."""
-    return "retry-after" in response.headers or response.headers.get("x-ratelimit-remaining") == "0"
+    """GitHub answers 403 where others answer 429, and only the message tells a secondary limit."""
+    headers = response.headers
+    return "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0" or b"rate limit" in response.body
 
 
 def read_retry_after(headers: Mapping[str, str]) -> float | None:

@@ -46,12 +46,13 @@ class IssueBot:
         tracker = build_tracker(target, self._settings.timeout)
         occurrences = [Repeat(message.topic, message.job, message.hosts, message.at), *repeats]
         label = f"triage-{_digest(message.cause)}"
-        issue = tracker.find(label)
+        issue = tracker.find(label, part.ref)
         if issue is None:
             subject = read_subject(post, message, store)
             issue = self._create(tracker, target, label, subject, occurrences[0])
-        _comment(tracker, issue, occurrences)
         address = issue.address or issue.number
+        store.notifications.save_part(message.id, PART, NotificationPart(True, address, part.digest))
+        _comment(tracker, issue, occurrences)
         store.notifications.save_part(message.id, PART, NotificationPart(True, address, str(len(repeats))))
         return address
 

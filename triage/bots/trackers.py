@@ -1,6 +1,8 @@
 """The issues of GitHub, GitLab and Jira: find one by its label, create it, read and add comments.
 
-A label is found at once after an issue was created with it, a full-text search is not. So each cause has a label.
+GitHub and GitLab find a label at once after an issue was created with it; a full-text search they do not. So each cause
+has a label. A search of Jira Cloud finds a new issue only after seconds to minutes
+(https://developer.atlassian.com/cloud/jira/platform/search-and-reconcile/), so a known one is read by its key.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from triage.settings.notifications import IssueTarget
 
 DEFAULT_URLS = {"github": "https://api.github.com", "gitlab": "https://gitlab.com/api/v4"}
 PAGE = 100
+INDEX_DELAY = 180.0  # seconds until a search of Jira Cloud has a new issue; the lease of a killed process is as long
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Issue:
 class Tracker(Protocol):
     """One project of a tracker. All calls raise RetryLater or Undelivered."""
 
-    def find(self, label: str) -> Issue | None:
-        """Return the oldest issue with the label, open or closed."""
+    def find(self, label: str, address: str | None) -> Issue | None:
+        """Return the oldest issue with the label, open or closed. `address` is of one that may have it."""
 
     def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
         """Create an issue."""
@@ -112,7 +115,7 @@ class GitHub(_Client):
             "X-GitHub-Api-Version": "2022-11-28",
         }
 
-    def find(self, label: str) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label; pull requests are issues too, but none of ours."""
         path = f"/repos/{self._target.project}/issues?state=all&sort=created&direction=asc&labels={quote(label)}"
         return next((_read_github(item) for item in self._pages(path) if "pull_request" not in item), None)
@@ -145,7 +148,7 @@ class GitLab(_Client):
     def _path(self) -> str:
         return f"/projects/{quote(self._target.project, safe='')}/issues"
 
-    def find(self, label: str) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label."""
         items = self._pages(f"{self._path}?order_by=created_at&sort=asc&scope=all&labels={quote(label)}")
         return next(map(_read_gitlab, items), None)
@@ -177,7 +180,7 @@ class Jira(_Client):
             return {"Authorization": f"Bearer {token}"}
         return {"Authorization": "Basic " + base64.b64encode(f"{self._target.user}:{token}".encode()).decode()}
 
-    def find(self, label: str) -> Issue | None:
+    def find(self, label: str, address: str | None) -> Issue | None:
         """Return the oldest issue with the label. Cloud has another address for searches than Data Center."""
         jql = quote(f'project = "{self._target.project}" AND labels = "{label}" ORDER BY created ASC')
         query = f"?jql={jql}&maxResults=1&fields=labels,description"
@@ -185,10 +188,20 @@ class Jira(_Client):
             reply = self._call("GET", f"/rest/api/2/search/jql{query}")
         except _NotFound:
             reply = self._call("GET", f"/rest/api/2/search{query}")
-        return next((self._read(item, item.get("fields") or {}) for item in reply.get("issues") or ()), None)
+        oldest = next((self._read(item, item.get("fields") or {}) for item in reply.get("issues") or ()), None)
+        return oldest or (self._get(label, address) if address else None)
+
+    def _get(self, label: str, address: str) -> Issue | None:
+        """Return the issue with this address if it is there and has the label."""
+        try:
+            item = self._call("GET", f"/rest/api/2/issue/{address.rpartition('/')[2]}?fields=labels,description")
+        except _NotFound:
+            return None
+        issue = self._read(item, item.get("fields") or {})
+        return issue if label in issue.labels else None
 
     def create(self, title: str, body: str, labels: tuple[str, ...]) -> Issue:
-        """Create an issue."""
+        """Create an issue. If the answer is lost, the next try waits until a search would find the issue."""
         fields = {
             "project": {"key": self._target.project},
             "issuetype": {"name": self._target.issue_type},
@@ -196,7 +209,10 @@ class Jira(_Client):
             "description": body,
             "labels": list(labels),
         }
-        return self._read(self._call("POST", "/rest/api/2/issue", {"fields": fields}), fields)
+        try:
+            return self._read(self._call("POST", "/rest/api/2/issue", {"fields": fields}), fields)
+        except RetryLater as error:
+            raise RetryLater(error.message, wait=error.wait or INDEX_DELAY) from None
 
     def comments(self, number: str) -> Iterator[str]:
         """Yield the texts of the comments."""

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from triage.base.errors import OptionError
+from triage.base.errors import InputError, OptionError
 from triage.fetch.interface import Piece, SourceQuery, format_line
 from triage.fetch.requests import LogRecord, basic_or_bearer, call, page_by_time
 
@@ -24,12 +24,15 @@ def fetch(query: SourceQuery) -> Iterator[Piece]:
     if not query.path:
         raise OptionError("the address has no index", hint=f"write it as {EXAMPLE}")
     time_field = query.parameters.get("time", "@timestamp")
-    url = f"{query.base_url}/{quote(query.path, safe='*,/-_.')}/_search"
+    # By default a search of which some shards fail is answered with the hits of the others.
+    url = f"{query.base_url}/{quote(query.path, safe='*,/-_.')}/_search?allow_partial_search_results=false"
     headers = _headers(query.scheme)
 
     def read(start: int) -> list[LogRecord]:
-        content = _search(query, time_field, start)
-        hits = ((call(url, headers, content).get("hits") or {}).get("hits")) or ()
+        reply = call(url, headers, _search(query, time_field, start))
+        if reply.get("timed_out") or (reply.get("_shards") or {}).get("failed"):
+            raise InputError("the index answered without some of its shards", hint="fetch when all shards are there")
+        hits = (reply.get("hits") or {}).get("hits") or ()
         return [_record(hit, time_field) for hit in hits]
 
     for record in page_by_time(read, round(query.since * 1000) * 10**6, SIZE):

@@ -16,6 +16,8 @@ from triage.render.sanitize import clip, sanitize_line
 from triage.render.svg import svg_start
 
 LEFT, TOP, WIDTH, HIGH = 150, 22, 620, 17
+NAME = 22  # letters of the name of a row
+NARROW_LEFT, NARROW_WIDTH, NARROW_NAME = 102, 240, 14  # on a phone
 BEFORE, AFTER = 40, 12  # numbers around the first fault that are drawn
 ROWS, GROUPS = 48, 8
 CLEAR = 60  # pixels that two labels above the calls need between them
@@ -32,12 +34,31 @@ STATE_MEANINGS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class GroupDrawing:
-    """One process group: its name, its drawing, and the same as text."""
+    """One process group: its name, its drawing, the same for a phone, and as text."""
 
     group: str
     ranks: int
     svg: str
+    narrow: str
     text: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The numbers of the calls that are drawn, where their pixels begin, and the pixels of all and of each."""
+
+    begin: int
+    end: int
+    left: int
+    width: int
+    letters: int
+
+    @property
+    def across(self) -> float:
+        return self.width / max(1, self.end - self.begin + 1)
+
+    def x(self, number: float) -> float:
+        return self.left + (number - self.begin) * self.across
 
 
 def draw(document: Mapping[str, Any]) -> tuple[GroupDrawing, ...]:
@@ -55,34 +76,51 @@ def draw(document: Mapping[str, Any]) -> tuple[GroupDrawing, ...]:
 
 def _group(group: Mapping[str, Any], fault: Mapping[str, Any] | None, number: int) -> GroupDrawing:
     begin, end = _window(group["rows"], fault)
-    rows = sorted(group["rows"], key=lambda row: (_is_uneventful(row), row["ranks"]))
-    across = WIDTH / max(1, end - begin + 1)
-    down = TOP + HIGH * min(len(rows), ROWS) + 4
+    rows = sorted(group["rows"], key=lambda row: (_is_uneventful(row), row["ranks"]))[:ROWS]
     name = sanitize_line(
         f"{group['group']}: {phrases.format_count(len(group['members']), 'rank')}, calls #{begin} to #{end}"
     )
-    texts = [text for row in rows[:ROWS] if (text := _describe_row(row, begin, end))]
-    identifier = f"matrix-{number}"
+    texts = tuple(text for row in rows if (text := _describe_row(row, begin, end)))
+    desc = clip("; ".join(texts), 1500)
+    wide = _drawing(rows, fault, _Frame(begin, end, LEFT, WIDTH, NAME), f"matrix-{number}", name, desc)
+    frame = _Frame(begin, end, NARROW_LEFT, NARROW_WIDTH, NARROW_NAME)
+    narrow = _drawing(rows, fault, frame, f"matrix-narrow-{number}", name, desc)
+    return GroupDrawing(name, len(group["members"]), wide, narrow, texts)
+
+
+def _drawing(
+    rows: Sequence[Mapping[str, Any]],
+    fault: Mapping[str, Any] | None,
+    frame: _Frame,
+    identifier: str,
+    name: str,
+    desc: str,
+) -> str:
+    right, down = frame.left + frame.width, TOP + HIGH * len(rows) + 4
+    labels = f"{identifier}-title {identifier}-text"
     parts = [
-        svg_start(
-            LEFT + WIDTH + 6, down, "matrix", role="img", aria_labelledby=f"{identifier}-title {identifier}-text"
-        ),
+        svg_start(right + 6, down, "matrix", role="img", aria_labelledby=labels),
         f'<title id="{identifier}-title">{escape(name)}</title>',
-        f'<desc id="{identifier}-text">{escape(clip("; ".join(texts), 1500))}</desc>',
+        f'<desc id="{identifier}-text">{escape(desc)}</desc>',
     ]
-    for place, row in enumerate(rows[:ROWS]):
-        parts += _row(row, TOP + place * HIGH, begin, end, across)
-    if fault is not None and begin <= fault["seq"] <= end:
-        x = LEFT + (fault["seq"] - begin + 0.5) * across
+    is_drawn = fault is not None and frame.begin <= fault["seq"] <= frame.end
+    began = set(fault.get("ranks", ())) if fault is not None and not fault.get("explained_by") else set()
+    for place, row in enumerate(rows):
+        y, is_root = TOP + place * HIGH, not began.isdisjoint(row["ranks"])
+        parts += _row(row, y, frame, is_root)
+        if is_root and is_drawn and fault is not None:
+            x = frame.x(fault["seq"])
+            parts.append(f'<rect class="root" x="{x:.1f}" y="{y}" width="{frame.across - 1:.1f}" height="{HIGH - 3}"/>')
+    x = frame.left + frame.width / 2
+    if is_drawn and fault is not None:
+        x = frame.x(fault["seq"] + 0.5)
         parts += [
             f'<path class="mark" d="M{x:.1f} {TOP - 5}V{down}"/>',
             f'<text class="mid" x="{x:.1f}" y="14">#{fault["seq"]}</text>',
         ]
-    else:
-        x = LEFT + WIDTH / 2
-    parts += [f'<text x="{LEFT}" y="14">#{begin}</text>'] if x > LEFT + CLEAR else []
-    parts += [f'<text class="end" x="{LEFT + WIDTH}" y="14">#{end}</text>'] if x < LEFT + WIDTH - CLEAR else []
-    return GroupDrawing(name, len(group["members"]), "\n".join([*parts, "</svg>"]), tuple(texts))
+    parts += [f'<text x="{frame.left}" y="14">#{frame.begin}</text>'] if x > frame.left + CLEAR else []
+    parts += [f'<text class="end" x="{right}" y="14">#{frame.end}</text>'] if x < right - CLEAR else []
+    return "\n".join([*parts, "</svg>"])
 
 
 def _window(rows: Sequence[Mapping[str, Any]], fault: Mapping[str, Any] | None) -> tuple[int, int]:
@@ -97,21 +135,21 @@ def _is_uneventful(row: Mapping[str, Any]) -> bool:
     return all(run[2] in ("done", "lost") for run in row["runs"])
 
 
-def _row(row: Mapping[str, Any], y: int, begin: int, end: int, across: float) -> list[str]:
-    name = format_ranks(row["ranks"])
-    parts = [
-        f'<text x="{LEFT - 8}" y="{y + 12}" class="end">{escape(clip(name, 22) if len(name) > 22 else name)}</text>'
-    ]
+def _row(row: Mapping[str, Any], y: int, frame: _Frame, is_root: bool) -> list[str]:
+    name, across = format_ranks(row["ranks"]), frame.across
+    short = name if len(name) <= frame.letters else phrases.format_count(len(row["ranks"]), "rank")
+    parts = [f'<text x="{frame.left - 8}" y="{y + 12}" class="end{" root" if is_root else ""}">{escape(short)}</text>']
     for first, last, state in row["runs"]:
-        if last < begin or first > end or state not in STATE_MEANINGS:
+        if last < frame.begin or first > frame.end or state not in STATE_MEANINGS:
             continue
-        x, wide = LEFT + (max(first, begin) - begin) * across, (min(last, end) - max(first, begin) + 1) * across
+        cells = min(last, frame.end) - max(first, frame.begin) + 1
+        x = frame.x(max(first, frame.begin))
         title = f"{name}, #{first}{f' to #{last}' if last > first else ''}: {STATE_MEANINGS[state]}"
-        cells = min(last, end) - max(first, begin) + 1
         gaps = "".join(f"M{x + place * across:.1f} {y}v{HIGH - 3}" for place in range(1, cells)) if across >= 6 else ""
         parts.append(
-            f'<rect class={quoteattr(state)} x="{x:.1f}" y="{y}" width="{max(wide - 1, 0.6):.1f}" height="{HIGH - 3}">'
-            f"<title>{escape(title)}</title></rect>" + (f'<path class="gaps" d="{gaps}"/>' if gaps else "")
+            f'<rect class={quoteattr(state)} x="{x:.1f}" y="{y}" width="{max(cells * across - 1, 0.6):.1f}" '
+            f'height="{HIGH - 3}"><title>{escape(title)}</title></rect>'
+            + (f'<path class="gaps" d="{gaps}"/>' if gaps else "")
         )
     return parts
 

@@ -170,10 +170,39 @@ def _group_lanes(diagnosis: Diagnosis, single: Sequence[Lane], axis: Axis) -> tu
         else:
             same.ranks = tuple(sorted((*same.ranks, *lane.ranks)))
     shown = lanes[:LANES]
+    _add_unlisted_ranks(diagnosis, shown, lanes, axis)
     count = sum(len(lane.ranks) for lane in shown)
     failed = sum(state.state != "ok" for state in diagnosis.ranks)  # of thousands the first moments only are kept
     hidden = sum(len(lane.ranks) for lane in lanes[LANES:])
     return shown, max(hidden, failed - count if count > LANES or hidden else 0)
+
+
+def _add_unlisted_ranks(diagnosis: Diagnosis, shown: Sequence[Lane], lanes: Sequence[Lane], axis: Axis) -> None:
+    """Add the ranks for which a timeline of thousands has no room to the lane of their finding.
+
+    Their state and their last line must look like those of the lane.
+    """
+    ranks_of: dict[str, set[int]] = {}
+    for finding in diagnosis.findings:
+        if finding.signature is not None:
+            ranks_of.setdefault(finding.signature, set()).update(finding.ranks)
+    listed = {rank for lane in lanes for rank in lane.ranks}
+    more: dict[int, list[int]] = {}
+    for state in diagnosis.ranks:
+        if state.rank not in listed:
+            places = (number for number, lane in enumerate(shown) if _is_of_lane(state, lane, ranks_of, axis))
+            more.setdefault(next(places, -1), []).append(state.rank)
+    for number, lane in enumerate(shown):
+        lane.ranks = tuple(sorted((*lane.ranks, *more.get(number, ()))))
+
+
+def _is_of_lane(state: RankState, lane: Lane, ranks_of: Mapping[str, set[int]], axis: Axis) -> bool:
+    first = lane.state
+    if first is None or first.state != state.state or first.last_time is None or state.last_time is None:
+        return False
+    is_near = abs(axis.x(first.last_time) - axis.x(state.last_time)) < ALIKE
+    names = {moment.signature or "" for moment in lane.moments}
+    return is_near and bool(names) and all(state.rank in ranks_of.get(name, ()) for name in names)
 
 
 def _look_alike(one: Sequence[int], other: Sequence[int]) -> bool:

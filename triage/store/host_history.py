@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from triage.model.store import Cause
+from triage.ranks.pci_addresses import format_pci_address
 from triage.store import codec
 from triage.store.cause_work import CauseWork, Comment
 from triage.store.causes import CauseFilter, Causes
@@ -50,7 +51,8 @@ def read_history(
     where = "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1)"
     values = [host]
     if device is not None:
-        where, values = f"{where} AND i.device = ? AND i.hosts = ?", [host, device, alone]
+        where = f"{where} AND i.device IN (?, ?) AND i.hosts = ?"
+        values = [host, device, format_pci_address(device), alone]
     row = connections.read(
         "SELECT count(*) AS n, coalesce(min(i.at), 0) AS first, coalesce(max(i.at), 0) AS last FROM incident i "
         f"WHERE {where}",

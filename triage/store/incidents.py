@@ -14,7 +14,17 @@ from typing import Any
 
 from triage.base.errors import NotFoundError, OptionError
 from triage.evidence.redact import count_redactions, redact_all
-from triage.model import INCONCLUSIVE, Diagnosis, DiagnosisChange, Feedback, Incident, StoredIncident, record_keys
+from triage.model import (
+    INCONCLUSIVE,
+    Diagnosis,
+    DiagnosisChange,
+    Feedback,
+    Finding,
+    Incident,
+    StoredIncident,
+    record_keys,
+)
+from triage.ranks.pci_addresses import format_pci_address
 from triage.store import audit, codec, fts_index
 from triage.store.clusters import Clusters
 from triage.store.fact_tables import write_facts
@@ -303,6 +313,12 @@ def _title_without_root(diagnosis: Diagnosis) -> str:
     return INCONCLUSIVE if diagnosis.verdict == "inconclusive" else ""
 
 
+def blamed_device(root: Finding) -> str | None:
+    """Return the device of a root cause: an index or a name, or a PCI address in one form."""
+    name = next((root.captures[name] for name in _DEVICES if root.captures.get(name)), None)
+    return format_pci_address(name) if name else None
+
+
 def incident_values(diagnosis: Diagnosis) -> dict[str, Any]:
     """Return the columns of an incident that come from its diagnosis alone, so without its time."""
     root = diagnosis.root_cause
@@ -316,7 +332,7 @@ def incident_values(diagnosis: Diagnosis) -> dict[str, Any]:
         "confidence": root.confidence if root else 0.0,
         "ranks": json.dumps(list(root.ranks[:MOST_RANKS]) if root else []),
         "hosts": codec.json_list(blamed_hosts(diagnosis)),
-        "device": next((root.captures[name] for name in _DEVICES if root.captures.get(name)), None) if root else None,
+        "device": blamed_device(root) if root else None,
         "tool_version": diagnosis.tool_version,
         "catalog_version": diagnosis.catalog_version,
     }

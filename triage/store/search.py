@@ -11,6 +11,7 @@ from typing import Any
 from triage.base.errors import OptionError
 from triage.clusters.model import NearestCluster
 from triage.model.store import Incident
+from triage.ranks.pci_addresses import format_pci_address
 from triage.store import codec, facets
 from triage.store.facets import FACT as FACT, StatsRow as StatsRow
 from triage.store.fts_index import RANKED
@@ -399,7 +400,6 @@ _CONDITIONS = {
     "signature": "i.num IN (SELECT incident FROM finding WHERE signature = ?)",
     "cluster": "i.num IN (SELECT f.incident FROM cluster_key q JOIN finding f ON f.key = q.key WHERE q.cluster = ?)",
     "host": "i.num IN (SELECT incident FROM host WHERE name = ?)",
-    "device": "i.device = ?",
     "failed_host": "i.num IN (SELECT incident FROM host WHERE name = ? AND blamed = 1)",
     "rank": "i.num IN (SELECT incident FROM blamed_rank WHERE rank = ?)",
     "since": "i.at >= ?",
@@ -426,6 +426,9 @@ def _where_clause(filter_: Filter, dialect: Dialect, root: str | None = None) ->
     for name, value in filter_.facts:
         clauses.append("i.num IN (SELECT incident FROM fact WHERE name = ? AND value = ?)")
         arguments += [name, value]
+    if filter_.device is not None:
+        clauses.append("i.device IN (?, ?)")  # stores of before have addresses as they were written
+        arguments += [filter_.device, format_pci_address(filter_.device)]
     if filter_.device is not None and filter_.failed_host is not None:
         clauses.append("i.hosts = ?")  # the device is that of this host, not of another one of the cause
         arguments.append(codec.json_list([filter_.failed_host]))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import threading
 import time
@@ -57,12 +58,18 @@ class Reply:
 
 
 class LocalServer:
-    """A server on a free port, running inside `with`. `requests` holds all received requests."""
+    """A server on a free port, running inside `with`. `requests` holds all received requests.
+
+    `rate` are the requests that are handled within so many seconds of `clock`; one more is refused.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Request] = []
         self.delay = 0.5
         self.retry_after = 1
+        self.rate: tuple[int, float] | None = None
+        self.clock: Callable[[], float] = time.monotonic
+        self._handled_at: list[float] = []
         self.lock = threading.RLock()
         self._failures: list[list[Any]] = []
         self._server: ThreadingHTTPServer | None = None
@@ -126,10 +133,22 @@ class LocalServer:
                 return self.rate_limit_reply(self.retry_after), failure
             if failure.isdecimal():
                 return Reply(int(failure), b"injected failure\n"), failure
-            reply = self.handle(request)
+            wait = self._seconds_until_room()
+            reply = self.rate_limit_reply(wait) if wait else self.handle(request)
         if failure == "slow":
             time.sleep(self.delay)
         return (None if failure == "cut after" else reply), failure
+
+    def _seconds_until_room(self) -> int:
+        """Return after how many seconds one more request is handled; 0: now, and it is counted."""
+        if self.rate is None:
+            return 0
+        (most, seconds), now = self.rate, self.clock()
+        self._handled_at = [at for at in self._handled_at if at > now - seconds]
+        if len(self._handled_at) >= most:
+            return max(math.ceil(self._handled_at[0] + seconds - now), 1)
+        self._handled_at.append(now)
+        return 0
 
     def _take_failure(self, name: str) -> str:
         for entry in self._failures:

@@ -53,13 +53,18 @@ class LokiServer(LocalServer):
 
 
 class SearchServer(LocalServer):
-    """_search of Elasticsearch and OpenSearch: at most 10,000 hits. Documents have `@timestamp` in milliseconds."""
+    """_search of Elasticsearch and OpenSearch: at most 10,000 hits. Documents have `@timestamp` in milliseconds.
+
+    A search without some shards has fewer hits, or is refused if it asks for that (`refuses_partial`).
+    """
 
     max_hits = 10_000
 
     def __init__(self) -> None:
         super().__init__()
         self.key = "es-key"
+        self.failed_shards = 0
+        self.refuses_partial = True
         self._documents: list[tuple[str, int, dict[str, Any]]] = []
 
     def add(self, index: str, milliseconds: int, **source: Any) -> None:
@@ -77,6 +82,10 @@ class SearchServer(LocalServer):
             return Reply(404, {"error": {"type": "index_not_found_exception"}})
         if content["size"] > self.max_hits:
             return Reply(400, {"error": {"reason": "Result window is too large"}})
+        if self.failed_shards and self.refuses_partial and request.query.get("allow_partial_search_results") == "false":
+            return Reply(
+                503, {"error": {"type": "search_phase_execution_exception", "reason": "Partial shards failure"}}
+            )
         filters = content["query"]["bool"]["filter"]
         span = filters[0]["range"]["@timestamp"]
         text = filters[1]["query_string"]["query"] if len(filters) > 1 else ""
@@ -86,7 +95,9 @@ class SearchServer(LocalServer):
             if fnmatch.fnmatch(index, pattern) and span["gte"] <= time <= span["lte"] and text in str(source)
         ]
         hits.sort(key=lambda hit: hit["sort"])
-        return Reply(200, {"took": 1, "timed_out": False, "hits": {"hits": hits[: content["size"]]}})
+        shards = {"total": 3, "successful": 3 - self.failed_shards, "failed": self.failed_shards}
+        returned = hits[: content["size"]] if not self.failed_shards else []
+        return Reply(200, {"took": 1, "timed_out": False, "_shards": shards, "hits": {"hits": returned}})
 
     @staticmethod
     def _sort_values(content: dict[str, Any], time: int, source: dict[str, Any]) -> list[int]:

@@ -36,6 +36,14 @@ class TrackerServer(LocalServer):
         self.issues: list[StoredIssue] = []
         self.is_jira_cloud = True
         self.sets_labels = True
+        self.indexed: int | None = None  # as many issues a search of Jira Cloud finds; None: all
+
+    def rate_limit_reply(self, seconds: int) -> Reply:
+        """Return 429; GitHub answers 403, and for a secondary limit (`retry_after = 0`) only with a message."""
+        if not self.requests[-1].path.startswith("/repos/"):
+            return super().rate_limit_reply(seconds)
+        text = "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."
+        return Reply(403, {"message": text}, {"Retry-After": str(seconds)} if seconds else {})
 
     def handle(self, request: Request) -> Reply:
         """Answer a request like its service."""
@@ -47,7 +55,7 @@ class TrackerServer(LocalServer):
             return self._github(request, match[1], content)
         if match := re.fullmatch(r"/projects/team/model/issues(?:/(\d+)/notes)?", unquote(path)):
             return self._gitlab(request, match[1], content)
-        if match := re.fullmatch(r"/rest/api/2/(search(?:/jql)?|issue(?:/ML-(\d+)/comment)?)", path):
+        if match := re.fullmatch(r"/rest/api/2/(search(?:/jql)?|issue(?:/ML-(\d+)(?:/comment)?)?)", path):
             return self._jira(request, match[1], match[2], content)
         return Reply(404, {"message": "Not Found"})
 
@@ -80,8 +88,11 @@ class TrackerServer(LocalServer):
                     410 if self.is_jira_cloud else 404, {"errorMessages": ["The requested API has been removed."]}
                 )
             match = re.search(r'project = "ML" AND labels = "([^"]+)"', request.query["jql"])
-            issues = [_as_jira(item) for item in self.issues if match and match[1] in item.labels]
-            return Reply(200, {"issues": issues})
+            searched = self.issues[: self.indexed if self.is_jira_cloud else None]
+            return Reply(200, {"issues": [_as_jira(item) for item in searched if match and match[1] in item.labels]})
+        if number and action.endswith(number):
+            exists = len(self.issues) >= int(number)
+            return Reply(200, _as_jira(self.issues[int(number) - 1])) if exists else Reply(404, {"errorMessages": []})
         if number and request.method == "GET":
             texts = self.issues[int(number) - 1].comments
             start, size = int(request.query["startAt"]), int(request.query["maxResults"])

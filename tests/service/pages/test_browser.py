@@ -209,6 +209,7 @@ def test_each_role_sees_its_forms(open_page: OpenPage, page_server: PageServer, 
     answer = page.goto("/audit")
     assert answer is not None
     assert answer.status == (200 if role in ("curator", "admin") else 403)
+    assert page.locator("nav a[href='/audit']").count() == (role in ("curator", "admin"))
     page.click("text=Sign out")
     page.goto("/incidents")
     assert "/sign-in" in page.url
@@ -340,6 +341,36 @@ def test_a_timeline_names_its_ranks_on_a_phone(open_page: OpenPage, page_server:
         assert any(name.startswith("rank 1") for name in names)
         for box in filter(None, (text.bounding_box() for text in texts)):
             assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+
+
+def test_collectives_name_their_ranks_on_a_phone(open_page: OpenPage, page_server: PageServer) -> None:
+    """Each row has its name beside it without scrolling, that of the fault is red, at 390 pixels and at 1366."""
+    page = open_page("viewer", dark=True)
+    for width in (390, 1366):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.goto(f"/incidents/{page_server.rich[0]}")
+        (drawing,) = (item for item in page.locator("#collectives svg[role=img]").all() if item.is_visible())
+        box = drawing.bounding_box()
+        assert box is not None
+        assert 0 <= box["x"] <= box["x"] + box["width"] <= width
+        (name,) = drawing.locator("text.root").all()
+        red = name.evaluate("text => getComputedStyle(text).fill")
+        assert (name.text_content() or "").startswith("rank")
+        assert drawing.locator("rect.root").evaluate("frame => getComputedStyle(frame).stroke") == red
+
+
+def test_what_is_new_since_the_last_visit(open_page: OpenPage, page_server: PageServer) -> None:
+    """The next visit of a person has a link to the causes that came since the one before, also on a phone."""
+    page = open_page("viewer", width=390)
+    page.goto("/causes")
+    with Store.open(page_server.path) as store:
+        store.connections.execute("UPDATE visit SET previous_at = seen_at")  # that one was the visit before
+        root = Finding("a.new", "A new cause", "a", "cause", "fatal", 0.9, ranks=(1,), first_time=2000.0)
+        store.incidents.add(Diagnosis("1", "1", Job("j-new", "new", "new"), "known", root, (root,)))
+    page.goto("/causes")
+    page.click("text=New since your last visit")
+    page.wait_for_url("**/causes?new=visit*")
+    assert page.locator("tr[data-row] .main").all_inner_texts() == ["A new cause"]
 
 
 def test_without_javascript(open_page: OpenPage, page_server: PageServer, archive: Path) -> None:

@@ -34,6 +34,15 @@ def test_a_traceback_is_marked_among_its_lines(prefix: str) -> None:
     assert [row.own for row in fact.around] == [False, True, True, False, True]
 
 
+def test_the_lines_around_begin_with_the_traceback() -> None:
+    """One longer than the lines that are shown before a fact is marked there, so the page quotes it once."""
+    text = [TRACEBACK[0], *(f'  File "a.py", line {number}, in step' for number in range(15)), TRACEBACK[2]]
+    (fact,) = facts_of(make_evidence("exception", "\n".join(text), 22), lines=(*["step"] * 5, *text, "step"))
+    assert fact.in_context
+    assert [row.number for row in fact.around if row.own] == list(range(6, 23))
+    assert fact.around[0].number == 6
+
+
 def test_a_traceback_that_is_not_there_in_full_is_quoted() -> None:
     """Where a line is missing around it, the text stands above the lines."""
     (fact,) = facts_of(make_evidence("exception", "\n".join(TRACEBACK), 2), lines=("step 1", TRACEBACK[2]))
@@ -77,3 +86,20 @@ def test_a_document_is_not_quoted_as_a_line(lines: int, shown: bool) -> None:
     assert bool(made.around) is shown
     assert (made.text == "Rank 6 is ahead") is not shown
     assert made.quote == "Rank 6 is ahead"
+
+
+def test_lines_that_an_earlier_fact_shows_are_not_shown_again() -> None:
+    """A fact among the lines of another leads there; one of the same block is not quoted again; others have lines."""
+    lines = tuple(f"line {number}" for number in range(1, 41))
+    numbers = (5, 10, 17, 18)
+    facts = facts_of(*(make_evidence("message", f"line {number}", number) for number in numbers), lines=lines)
+    assert [(fact.above, bool(fact.around), fact.is_repeated) for fact in facts] == [
+        ("", True, False),
+        ("e1", False, False),
+        ("e1", False, False),
+        ("", True, False),
+    ]
+    root = Finding("a.b", "a", "a", "cause", "fatal", 0.9, evidence=(make_evidence("message", "line 5", 5),))
+    other = Finding("a.c", "a", "a", "cause", "fatal", 0.9, evidence=root.evidence, explained_by=("a.b",))
+    made = Diagnosis("1", "1", Job("j-1", "", ""), "known", root, (root, other))
+    assert [(fact.above, fact.is_repeated) for fact in list_facts(made, {})] == [("", False), ("e1", True)]

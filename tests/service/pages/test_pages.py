@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -21,6 +22,7 @@ from triage.service.pages.incidents import fact_title
 from triage.service.pages.rendering import format_sentence
 from triage.store import Store
 from triage.store.cause_work import WorkChange
+from triage.store.search import Filter
 
 HTML = {"accept": "text/html"}
 HOSTILE_TEXT = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>\u202e\x1b[31m javascript:alert(1)"
@@ -335,6 +337,14 @@ def test_a_bulk_change_keeps_the_filters(client: TestClient) -> None:
     assert ">Clear<" not in client.get("/causes?said=worked", headers=HTML).text
 
 
+def test_the_line_of_the_card_is_quoted_once(client: TestClient, store: Store) -> None:
+    """Without lines around it, the evidence has the place of the line and a link to the quote, not the line again."""
+    diagnosis = known_diagnosis("quoted")
+    page = client.get(f"/incidents/{store.incidents.add(diagnosis).id}", headers=HTML).text
+    assert page.count("CUDA out of memory. Tried to allocate 2.00 GiB</pre>") == 1
+    assert page.count("The line is quoted above") == 1
+
+
 def test_a_cause_is_not_repeated_in_its_incidents(client: TestClient, store: Store) -> None:
     """The rows below a cause have no title while all are equal to the heading, and one each where a title differs."""
     cause = store.causes.get("data.worker-killed")
@@ -440,6 +450,15 @@ def test_the_page_of_a_host_has_causes_incidents_and_comments(client: TestClient
         (comment,) = row["comments"]
         assert (comment["cause"], comment["actor"], comment["text"]) == ("gpu.xid-79", "anna", "card <b>replaced</b>")
     assert "No stored failure" in client.get("/hosts/node99", headers=HTML).text
+    incident = store.search.list_incidents(Filter(device=ADDRESS))[0].id
+    assert (
+        f'<a href="/hosts/node%3C1%3E/devices/{quote(ADDRESS)}">'
+        in client.get(f"/incidents/{incident}", headers=HTML).text
+    )
+    (hit,) = re.findall(
+        r"<li data-row><a href=./incidents.*?</li>", client.get("/search?q=xid", headers=HTML).text, re.DOTALL
+    )
+    assert "node&lt;1&gt;" in hit
     absent = client.get("/api/v1/hosts/node99").json()
     assert (absent["incidents"], absent["first_at"], absent["causes"]) == (0, None, [])
 

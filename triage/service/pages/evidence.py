@@ -35,7 +35,8 @@ class Fact:
     """One piece of evidence: `anchor` is its permalink, `part` its finding's role, `around` the lines around it.
 
     `quote` is its text for the top of the page. `inferred`: no line states it, and `place` only shows what it rests on.
-    `in_context`: the lines around it contain the whole text.
+    `in_context`: the lines around it contain the whole text. `above` is the anchor of an earlier fact that shows its
+    lines; `is_repeated`: also as its text.
     """
 
     anchor: str
@@ -52,6 +53,8 @@ class Fact:
     inferred: bool
     in_context: bool
     around: tuple[Row, ...]
+    above: str = ""
+    is_repeated: bool = False
 
 
 def list_facts(diagnosis: Diagnosis, excerpts: Excerpts, around: int = LINES_AROUND) -> tuple[Fact, ...]:
@@ -61,10 +64,24 @@ def list_facts(diagnosis: Diagnosis, excerpts: Excerpts, around: int = LINES_ARO
         for part, finding in list_findings(diagnosis)
         for fact in phrases.distinct_evidence(finding)[: MAX_ROOT_FACTS if part == "root" else MAX_FINDING_FACTS]
     ]
-    return tuple(
-        _make_fact(f"e{number}", part, finding, fact, diagnosis, _lines_around(fact, excerpts, around))
-        for number, (part, finding, fact) in enumerate(chosen[:MAX_FACTS], 1)
-    )
+    facts: list[Fact] = []
+    for number, (part, finding, fact) in enumerate(chosen[:MAX_FACTS], 1):
+        made = _make_fact(f"e{number}", part, finding, fact, diagnosis, _lines_around(fact, excerpts, around))
+        earlier = [other for other, (_, _, source) in zip(facts, chosen, strict=False) if source.source == fact.source]
+        facts.append(_refer_to_earlier(made, earlier))
+    return tuple(facts)
+
+
+def _refer_to_earlier(fact: Fact, earlier: Sequence[Fact]) -> Fact:
+    """Return the fact without its lines if an earlier one of its file shows them."""
+    for other in earlier:
+        if (other.place, other.text) == (fact.place, fact.text):
+            return replace(fact, around=(), above=other.anchor, is_repeated=True)
+    own = {row.number for row in fact.around if row.own}
+    for other in earlier:
+        if own and own <= {row.number for row in other.around}:
+            return replace(fact, around=(), above=other.anchor)
+    return fact
 
 
 def _make_fact(
@@ -130,12 +147,13 @@ def _lines_around(fact: Evidence, excerpts: Excerpts, around: int) -> tuple[Row,
     last = max(first, fact.end_line or first)
     if last - first >= MAX_LINES:
         return ()
+    before = max(around, _whole_text(fact).count("\n"))  # its line may be the last one of a traceback
     for excerpt in excerpts.get(fact.source, ()):
         start, lines = excerpt["line"], excerpt["lines"]
         if any(_NOT_TEXT.search(line) for line in lines):
             return ()
         if start <= first < start + len(lines):
-            numbers = range(max(start, first - around), min(start + len(lines), last + around + 1))
+            numbers = range(max(start, first - before), min(start + len(lines), last + around + 1))
             return tuple(
                 Row(number, clip(lines[number - start], MAX_LINE), first <= number <= last) for number in numbers
             )

@@ -21,6 +21,7 @@ from triage.service.incident_files import delete_for_good
 from triage.service.pages import evidence
 from triage.service.pages.rendering import page_and_json, redirect_with_notice, render_page
 from triage.store import Store
+from triage.store.incidents import blamed_device
 from triage.store.recurrence import find_recurrence
 from triage.store.search import SimilarIncident
 
@@ -82,6 +83,7 @@ class IncidentView:
     borrowed: bool = False
     cause: str = ""
     recurrence: str = ""
+    device: str = ""
 
 
 def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUND) -> IncidentView:
@@ -122,6 +124,7 @@ def make_view(store: Store, incident_id: str, around: int = evidence.LINES_AROUN
         borrowed=any(moment.or_later for moment in diagnosis.timeline),
         cause=stored.incident.signature or stored.incident.cluster or "",
         recurrence=describe_recurrence(recurrence) if recurrence is not None else "",
+        device=(blamed_device(root) or "") if root is not None and len(stored.incident.hosts) == 1 else "",
     )
 
 
