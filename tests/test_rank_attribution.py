@@ -192,6 +192,45 @@ def timed_out_console(silent: int, writes_steps: bool, shown: range) -> list[str
 
 
 @pytest.mark.parametrize(
+    ("setting", "failure", "cause"),
+    [
+        (
+            "node1:4711:4711 [0] NCCL INFO NET/OFI Selected Provider is efa (found 4 nics)",
+            ["node1:4711:4790 [0] NCCL WARN NET/OFI Couldn't open AV. RC: -22, ERROR: Invalid argument"],
+            "fabric.efa-address-vector",
+        ),
+        (
+            "[2026-11-21 03:07:45,118] [INFO] [logging.py:128:log_dist] [Rank 0] DeepSpeed info: version=0.16.2",
+            [*TRACE[:2], "ValueError: Attempting to unscale FP16 gradients."],
+            "deepspeed.backward-bypassed",
+        ),
+        (
+            "A module that was compiled using NumPy 1.x cannot be run in",
+            [*TRACE[:2], "ImportError: numpy.core.multiarray failed to import"],
+            "python.numpy-abi",
+        ),
+        (
+            "libibverbs: Warning: RLIMIT_MEMLOCK is 65536 bytes.",
+            ["node1:4711:4790 [0] NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory"],
+            "fabric.locked-memory-limit",
+        ),
+    ],
+)
+def test_who_prints_only_the_setting_of_a_failure_did_not_fail(
+    tmp_path: Path, setting: str, failure: list[str], cause: str
+) -> None:
+    """The line that tells two causes apart stands in the logs of healthy ranks too; the failure is of who prints it."""
+    files = {f"rank{rank}": [setting, "step 1 loss 2.31", *(failure if rank == 2 else [])] for rank in range(4)}
+    root = ingest(tmp_path / "all", **files).root_cause
+    assert root is not None
+    assert (root.signature, root.ranks) == (cause, (2,))
+    for lines in files.values():
+        lines.remove(setting)
+    root = ingest(tmp_path / "none", **files).root_cause
+    assert root is None or root.signature != cause
+
+
+@pytest.mark.parametrize(
     ("shown", "writes_steps", "is_named"),
     [
         (range(40), False, True),

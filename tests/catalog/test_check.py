@@ -58,6 +58,7 @@ def test_a_good_file_has_no_problems(base: Path) -> None:
             "healthy logs contain ",
         ),
         ("Connection reset by peer'", "Connection reset by peer'\n    - text: '\\d+'", 12, "no text of four bytes"),
+        ("match:\n  any:", "match:\n  context: true\n  any:", 8, "`context` beside `any` or `all`"),
         ("samples:\n  match:", "samples:\n  no_match: []\n  watch:", 20, "samples.watch: unknown key"),
     ],
 )

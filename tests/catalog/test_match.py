@@ -64,6 +64,18 @@ def test_all_needs_every_part_somewhere() -> None:
     assert match.indices == (0, 2)
 
 
+def test_context_must_exist_but_is_no_evidence() -> None:
+    """A context leaf is required and captures, but its evidence counts only where another leaf matches it too."""
+    case = signature("all:\n  - text: 'alpha'\n  - {text: 'beta (?P<limit>[0-9]+)', context: true}")
+    assert evaluate_signature(case, [evidence("alpha")]) is None
+    assert evaluate_signature(case, [evidence("beta 7")]) is None
+    match = evaluate_signature(case, [evidence("beta 7"), evidence("alpha"), evidence("alpha beta 8")])
+    assert match is not None
+    assert match.indices == (1, 2)
+    assert match.values == {"limit": ("7", "8")}
+    assert ("  text /beta (?P<limit>[0-9]+)/, only as context", True, 2) in match.clauses
+
+
 def test_none_drops_evidence() -> None:
     """Evidence that a `none` leaf matches does not count, neither for `any` nor for a part of `all`."""
     case = signature("any:\n  - text: 'alpha'\nnone:\n  - text: 'harmless'")

@@ -106,3 +106,46 @@ def test_a_report_does_not_outweigh_what_the_ranks_show(tmp_path: Path) -> None:
 def test_the_list_of_a_driver_says_less_than_what_ended_its_worker(line: str, *, expected: bool) -> None:
     """A driver names the ranks of the workers that failed, not why."""
     assert lists_worker_errors(fact(line, 1, kind="ending")) is expected
+
+
+LOST = "[rank2]: RuntimeError: [pair.cc:534] Connection closed by peer [10.0.0.9]:29111"
+TIMEOUT = (
+    "[rank2]:[E304 10:31:11.100 ProcessGroupNCCL.cpp:632] [Rank 2] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=88, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+)
+STACK = 'Traceback (most recent call last):\n  File "/opt/run/driver.py", line 44, in main\n    pool.join()\n'
+
+
+@pytest.mark.parametrize("symptom", [LOST, TIMEOUT])
+@pytest.mark.parametrize(
+    "report",
+    [
+        f"{STACK}flow.errors.TaskFailedError: Task train failed with exit code 1",
+        f"{STACK}pool.WorkerGroupError: worker group failed, see above for the root cause",
+        "engine.StartError: the engine did not start; check the errors of the workers above",
+        "sched: job 17: step train failed with status 1",
+    ],
+)
+def test_a_report_is_no_cause_beside_a_symptom(tmp_path: Path, symptom: str, report: str) -> None:
+    """What says only that something failed, or where to look, follows from what the symptom tells; alone it stays."""
+    (tmp_path / "job.log").write_text(f"{symptom}\n{report}\n")
+    diagnosis = triage.ingest(tmp_path)
+    assert diagnosis.root_cause is not None
+    assert (diagnosis.root_cause.signature, diagnosis.root_cause.cluster) == (None, None)
+    assert diagnosis.unknown
+    (tmp_path / "job.log").write_text(f"{report}\n")
+    alone = triage.ingest(tmp_path).root_cause
+    assert alone is not None
+    assert alone.cluster is not None
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [f"{STACK}ValueError: shard 17 of the data has 12 columns", "[rank1]: sched: step train failed with status 1"],
+)
+def test_another_failure_or_rank_stays_a_cause_beside_a_symptom(tmp_path: Path, failure: str) -> None:
+    """An error that says what was wrong, and the status of a rank that shows no symptom, may be the beginning."""
+    (tmp_path / "job.log").write_text(f"{LOST}\n{failure}\n")
+    root = triage.ingest(tmp_path).root_cause
+    assert root is not None
+    assert root.cluster is not None

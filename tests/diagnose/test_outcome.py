@@ -116,6 +116,58 @@ def test_what_follows_the_last_line_of_a_finished_job(line: str, verdict: str, t
     assert triage.ingest(job.write()).verdict == verdict
 
 
+LOST_STORE = {
+    "recv": "TCPStore.cpp:115] [c10d] recvVector failed on SocketImpl(fd=60, addr=[n1]:4, remote=[n1]:5): got 0 bytes",
+    "dump": 'ProcessGroupNCCL.cpp:1662] Failed to check the "should dump" flag on TCPStore, with error: got 0 bytes',
+    "send": "TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=60, addr=[n1]:4, remote=[n1]:5): Broken pipe",
+}
+
+
+@pytest.mark.parametrize("line", LOST_STORE.values(), ids=LOST_STORE)
+@pytest.mark.parametrize(
+    ("step", "end", "more", "verdict"),
+    [
+        (5, "[rank0]: Training completed", "", "inconclusive"),
+        (5, "Training completed", "", "inconclusive"),
+        (3, "[rank0]: Training completed", "", "known"),  # rank 1 had steps left
+        (5, "[rank0]: evaluation begins", "", "unknown"),
+        (5, "[rank1]: Training completed", "", "unknown"),  # the store is that of rank 0
+        (5, "[rank0]: Training completed", "failed (exitcode: -6) local_rank: 1 (pid: 412) of binary: python", "known"),
+    ],
+)
+def test_the_store_is_gone_when_rank_0_has_finished(
+    line: str, step: int, end: str, more: str, verdict: str, tmp_path: Path
+) -> None:
+    """What the store's threads print then is no failure, unless its rank had more to do, or a process failed."""
+    lines = ["[rank0]: step 5/5 loss 1.9", f"[rank1]: step {step}/5 loss 1.9", end, f"[rank1]:[W304 10:31:12.1 {line}"]
+    lines += [f"E0304 10:31:15.000000 100 torch/distributed/elastic/multiprocessing/api.py:869] {more}"] if more else []
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    assert triage.ingest(tmp_path).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        ["double free or corruption (!prev)", "Aborted (core dumped)"],
+        ["libc++abi: terminating due to uncaught exception of type queue::closed: the queue was closed"],
+        ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>', "ValueError: no such bucket"],
+    ],
+)
+def test_a_failure_behind_the_end_of_its_program_says_so(failure: list[str], tmp_path: Path) -> None:
+    """The reader learns that the training is complete; not of a failure that stands above the line, nor of others."""
+
+    def has_remark(*lines: str) -> bool:
+        (tmp_path / "job.log").write_text("\n".join(["step 5/5 loss 1.9", *lines]) + "\n")
+        root = triage.ingest(tmp_path).root_cause
+        assert root is not None
+        return any("had said that it finished" in reason for reason in root.why)
+
+    assert has_remark("Training completed", *failure)
+    assert not has_remark("Epoch completed", *failure)
+    tagged = [f"[rank3]: {line}" for line in failure]
+    assert not has_remark("[rank0]: Training completed", *tagged)
+
+
 @layouts
 def test_handled_exceptions_do_not_make_a_job_fail(layout: Layout, tmp_path: Path) -> None:
     """An exception after which its rank goes on and finishes was handled; a warning names it."""

@@ -17,6 +17,11 @@ INNER = "RuntimeError: The Inner error is reported as above. The process exits f
         (INNER, True),
         ("RuntimeError: Run task for graph:kernel_graph_1 error! The details refer to 'Ascend Error Message'.", True),
         ("RuntimeError: E19999: Inner Error! The device was reset", False),
+        ("pool.WorkerGroupError: worker group failed, see above for the root cause", True),
+        ("EngineError: the engine did not start. Inspect the previous error of its workers.", True),
+        ("EngineError: start failed; look at the traceback above", True),
+        ("ValueError: shard 17 has 12 columns, see the list above", False),
+        ("ValueError: the error rate 0.3 is above the limit for errors per shard", False),
     ],
 )
 def test_an_error_that_refers_to_another_line(text: str, expected: bool) -> None:

@@ -20,7 +20,7 @@ from triage.base.shared_types import share_type
 from triage.catalog.signature_files import Stamp
 
 _Cached = TypeVar("_Cached")
-FORMAT_VERSION = 10  # raised when the same files compile to something else
+FORMAT_VERSION = 11  # raised when the same files compile to something else
 # Modules besides this package that a compiled catalog depends on.
 COMPILED_WITH = (("evidence", "__init__.py"), ("scan", "windows.py"))
 OFF_VALUES = frozenset({"", "0", "off", "no", "none"})

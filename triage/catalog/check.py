@@ -16,6 +16,7 @@ from triage.catalog.check_context import (
 )
 from triage.catalog.lint_advice import check_advice
 from triage.catalog.lint_captures import check_captures
+from triage.catalog.lint_context import check_context_leaves
 from triage.catalog.lint_tables import check_rows
 from triage.catalog.lint_text import TextRules
 from triage.catalog.match import Matcher, evaluate_signature
@@ -113,8 +114,10 @@ def _check_claims(context: CheckContext, to_evidence: EvidenceReader) -> Iterato
     rules = TextRules(to_evidence, context.everyday_lines)
     tables: set[str] = set()
     too_broad = {weak.signature for weak in context.weak_patterns}
+    healthy = context.healthy_text.splitlines()
     for identifier, signature in context.checked.items():
         remarks = [*check_advice(signature), *check_captures(signature, to_evidence)]
+        remarks += check_context_leaves(signature, to_evidence, healthy)
         if identifier not in too_broad and (signature.table not in tables or not signature.table):
             remarks += rules.check(context.all_signatures[identifier])
         if signature.role == "cause":

@@ -23,6 +23,7 @@ def _describe_condition(match: Clause | Leaf) -> dict[str, Any]:
     if isinstance(match, Leaf):
         values = ((key, getattr(match, key)) for key in _LEAF_KEYS)
         condition = {key: value for key, value in values if value is not None and value != {}}
+        condition |= {"context": True} if match.context else {}
         return condition if match.engine == "re2" else {**condition, "engine": match.engine}
     none = {"none": [_describe_condition(leaf) for leaf in match.none]} if match.none else {}
     return {match.op: [_describe_condition(part) for part in match.parts], **none}

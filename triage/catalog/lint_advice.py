@@ -103,7 +103,7 @@ def _find_order(summary: str) -> str:
 
 def _is_proved(branch: Conjunction) -> bool:
     """Whether two sources agree, or the kernel (or the driver in its log) names the device that failed."""
-    origins = {(leaf.kind, leaf.component, _is_of_kernel(leaf)) for leaf in branch}
+    origins = {(leaf.kind, leaf.component, _is_of_kernel(leaf)) for leaf in branch if not leaf.context}
     return len(origins) > 1 or any(map(_names_device, branch))
 
 

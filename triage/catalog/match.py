@@ -38,7 +38,8 @@ _Hits = Mapping[int, Mapping[int, Captures]]  # id of a leaf to evidence number 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A signature that holds. `indices` are the places of its evidence in the list that was evaluated.
+    """A signature that holds. `indices` are the places of its evidence in the list that was evaluated, without that
+    which only context leaves match.
 
     `captures` has the first value of each capture, `values` all different ones in order. `clauses` are the parts of
     `match` from the outside in, indented by two blanks a level: (text, whether it held, number of hits). For a leaf of
@@ -179,6 +180,7 @@ def describe_clause(node: Clause | Leaf) -> str:
     parts += [f"with {name} {' or '.join(values)}" for name, values in node.values.items()]
     parts += [f"not /{node.not_text}/"] if node.not_text is not None else []
     parts += [f"{name} /{pattern}/" for name, pattern in node.fields.items()]
+    parts += ["only as context"] if node.context else []
     return ", ".join(parts)
 
 
@@ -357,8 +359,10 @@ def _decide(match: Clause | Leaf | None, hits: _Hits, groups: Sequence[DistinctE
     if not numbers:
         return None
     values = _collect_values(match, hits, numbers)
+    showing = {number for leaf in positive_leaves(match) if not leaf.context for number in hits.get(id(leaf), ())}
+    shown = filter(showing.__contains__, numbers)
     return Match(
-        indices=tuple(sorted(chain.from_iterable(map(_INDICES, map(groups.__getitem__, numbers))))),
+        indices=tuple(sorted(chain.from_iterable(map(_INDICES, map(groups.__getitem__, shown))))),
         captures={name: of_name[0] for name, of_name in values.items()},
         clauses=tuple(clauses),
         values=values,

@@ -29,7 +29,8 @@ class Leaf(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     found. `fields` maps a field name to a pattern that must match the whole value; an absent field does not match.
     `literals` is filled in when a catalog is loaded: any text that `text` matches contains one of them (empty:
     unknown). `values` comes from a table of codes: one match of `text` must capture one of these values by name.
-    With `engine` regex, `text` and `not_text` are patterns of `backtracking`.
+    With `engine` regex, `text` and `not_text` are patterns of `backtracking`. The evidence of a `context` leaf must
+    exist, but healthy ranks write it too: it is no evidence of where or when the failure began.
     """
 
     kind: str | None = None
@@ -40,6 +41,7 @@ class Leaf(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     literals: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     engine: Engine = "re2"
+    context: bool = False
 
 
 class Clause(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):

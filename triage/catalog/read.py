@@ -203,4 +203,6 @@ def _to_condition(condition: schema.Condition) -> Clause | Leaf:
 
 
 def _to_leaf(leaf: schema.Leaf) -> Leaf:
-    return Leaf(leaf.kind, leaf.component, leaf.text, leaf.not_text, dict(leaf.fields), engine=leaf.engine)
+    return Leaf(
+        leaf.kind, leaf.component, leaf.text, leaf.not_text, dict(leaf.fields), (), {}, leaf.engine, leaf.context
+    )

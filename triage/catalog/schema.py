@@ -91,6 +91,10 @@ class Leaf(Strict):
     fields: dict[Name, Pattern] = Field(
         default_factory=dict, description="Field name to RE2 pattern for the whole value"
     )
+    context: bool = Field(
+        False,
+        description="Healthy ranks write it too: it must exist, but does not show where or when the failure began",
+    )
 
     @field_validator("text", "not_text")
     @classmethod
@@ -131,6 +135,8 @@ class Condition(Leaf):
             raise make_error("use only one of `any`, `all` and leaf keys side by side", hint)
         if sum(forms) == 0 or (forms[0] and not self.can_bring_evidence()):
             raise make_error("there is no condition that can hold", "give `text`, `fields`, `kind`, `any` or `all`")
+        if self.context and not forms[0]:
+            raise make_error("`context` beside `any` or `all`", "write it into each of their parts")
         return self
 
 

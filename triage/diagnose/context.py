@@ -26,7 +26,7 @@ class RuleContext:
 
     matched: by what signatures indicate (their `tells`), the indices of the facts that they match
     ranks: those that left a trace; `failed`: with a failure of their own; `complaining`: that show any failure;
-      `finished`: that said that they were done
+      `finished`: that said that they were done; `finish_offsets`: source to the offset of its last such line
     last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`,
       and `unplaced` has those names in last lines without a rank, with the number of these lines
     hosts: rank to its hosts; `devices`: GPU (host and PCI address, as text) to its ranks
@@ -62,6 +62,7 @@ class RuleContext:
     writers: Mapping[str, Sequence[tuple[str, str]]] = field(default_factory=dict)
     host_names: Mapping[str, str] = field(default_factory=dict)
     has_gaps: bool = False
+    finish_offsets: Mapping[str, int] = field(default_factory=dict)
 
     def evidence_of(self, *indicates: str) -> Sequence[Evidence]:
         """Return the facts whose signatures indicate one of these."""

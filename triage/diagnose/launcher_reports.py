@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from triage.base.lazy_re import lazy_re
 from triage.base.masked_re import masked_re
+from triage.diagnose.references import states_exception
 from triage.model import Evidence
 
 _PROCESS = (
@@ -43,9 +44,9 @@ def is_launcher_report(fact: Evidence) -> bool:
     origin = fact.origin
     if origin.rank is not None or origin.local_rank is not None:
         return False
-    if fact.kind == "ending":
-        return _MANAGER.search(fact.text[:_LONGEST_REPORT]) is not None
-    return fact.kind == "exception" and _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
+    if fact.kind == "ending" and _MANAGER.search(fact.text[:_LONGEST_REPORT]):
+        return True
+    return states_exception(fact) and _REPORT.search(fact.text[:_LONGEST_REPORT]) is not None
 
 
 def lists_worker_errors(fact: Evidence) -> bool:

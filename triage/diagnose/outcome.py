@@ -35,6 +35,11 @@ _LOST_CONNECTION = lazy_re(
     r"(?i)\bconnection (?:was )?(?:reset|refused|closed|lost)|"
     r"broken pipe|\bsocket|\bpeer\b|end of file|\bEOF\b|\b(?:recv|send)\b|\bshut down"
 )
+# What the threads that watch the store print when the process that holds it is gone.
+_WATCHED_STORE = lazy_re(
+    r"\[c10d\] (?:recv|send)\w{1,40} failed on SocketImpl|\bflag on TCPStore|^TCPStore server has shut down"
+)
+_LONGEST_MESSAGE = 1000
 _NO_DETAIL = ExceptionDetail()
 
 
@@ -119,6 +124,8 @@ class Outcome:
                 and (_LOST_CONNECTION.search(fact.text) or not self.follows_end(fact))
             ):
                 return "every rank finished"
+            if self._lost_store_of_finished(fact):
+                return "rank 0, which holds the store, had finished"
         if fact.kind == "kernel" and self._is_of_other_time(fact):
             return "the kernel logged it long before or after this job"
         if not self.died and self._finished_elsewhere(fact):
@@ -130,6 +137,18 @@ class Outcome:
         if detail.continued and (detail.caught or not may_have_ended):
             return "its rank made progress afterwards"
         return ""
+
+    def _lost_store_of_finished(self, fact: Evidence) -> bool:
+        """Whether a thread saw that the store was gone after rank 0 had finished, and its own rank had no step left."""
+        if fact.kind != "message" or not _WATCHED_STORE.search(fact.text[:_LONGEST_MESSAGE]):
+            return False
+        steps = {step for rank, step in self.last_step.items() if rank in (0, fact.origin.rank)}
+        if len(steps) > 1:
+            return False
+        return any(
+            end.finished and end.origin.rank in (0, None) and _ended_before(source, end, fact)
+            for source, end in self.completion.lines
+        )
 
     def _ended_its_own_writer(self, fact: Evidence) -> bool:
         """Whether it may have ended a process that none of the lines behind it says to have finished."""
@@ -161,6 +180,14 @@ class Outcome:
 
     def _ended_by_exception(self, rank: int | None) -> bool:
         return self.has_unlogged_exception if rank is None else rank in self.died
+
+
+def _ended_before(source: str, end: Activity, fact: Evidence) -> bool:
+    """Whether a line of a finished program comes before a fact: by its place, else as no time denies."""
+    if source == fact.source:
+        return end.offset < fact.offset
+    ended, when = end.origin.time, fact.origin.time
+    return end.origin.rank is not None and (ended is None or when is None or ended <= when)
 
 
 def find_outcome(

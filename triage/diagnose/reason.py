@@ -314,6 +314,7 @@ def _make_context(
         memberships=job.map.memberships,
         host_names=job.map.host_names.canonical,
         has_gaps=job.map.has_gaps,
+        finish_offsets=job.outcome.finish_offsets,
     )
 
 

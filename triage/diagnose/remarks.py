@@ -8,13 +8,14 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
 from triage.diagnose.phrases import join_names
+from triage.model import Evidence
 
 _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 
 
 def add_remarks(graph: CausalGraph) -> None:
     """Add these sentences to the `why` of the candidates that they are about."""
-    for remark in (_describe_saved_state, _describe_kills, _describe_links, _describe_spread):
+    for remark in (_describe_saved_state, _describe_late_failures, _describe_kills, _describe_links, _describe_spread):
         remark(graph)
 
 
@@ -29,6 +30,22 @@ def _describe_saved_state(graph: CausalGraph) -> None:
         if stop.indicates == "outside" or any(fact.kind == "scheduler" for fact in stop.facts):
             step = f" at step {max(steps)}" if steps else ""
             stop.why.append(f"Stopped after saving{step}, as the last lines of {format_ranks(savers)} show")
+
+
+def _describe_late_failures(graph: CausalGraph) -> None:
+    """What fails after the line by which its program finished fails in the shutdown: little or nothing is lost."""
+    context = graph.context
+    for candidate in graph.candidates if context.finish_offsets else ():
+        lines = [fact for fact in candidate.facts if fact.kind not in ("inference", "exit")]
+        if lines and not candidate.explained_by and all(_is_behind_end(context, fact) for fact in lines):
+            candidate.why.append(
+                "The program had said that it finished: it failed after that, and its results may be complete"
+            )
+
+
+def _is_behind_end(context: RuleContext, fact: Evidence) -> bool:
+    is_of_finished = fact.origin.rank in context.finished if context.finished else len(context.ranks) <= 1
+    return is_of_finished and fact.offset > context.finish_offsets.get(fact.source, fact.offset)
 
 
 def _describe_kills(graph: CausalGraph) -> None:

@@ -285,6 +285,15 @@ def test_numbers_of_enqueued_and_completed_work(counts: Mapping[int, tuple[int, 
     assert conclude([dump_signal(rank, *count) for rank, count in counts.items()]) == expected
 
 
+@pytest.mark.parametrize("counts", [(100, 99), (512, 512), (-1, -1)])
+def test_one_rank_shows_nothing_of_all(counts: tuple[int, int]) -> None:
+    """A rank waits for others, so where the files show one rank, others exist; two may be all that there are."""
+    assert conclude([dump_signal(0, *counts)], 1) is None
+    both = conclude([dump_signal(0, *counts), dump_signal(1, *counts)], 2)
+    assert both is not None
+    assert both[1] == [0, 1]
+
+
 @pytest.mark.parametrize(
     ("ranks", "group", "is_whole"),
     [

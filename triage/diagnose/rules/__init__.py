@@ -93,6 +93,7 @@ WEIGHING: tuple[Weigh, ...] = (
     chains.stopped_before,
     chains.differing_values,
     chains.shown_by_error,
+    chains.reports_follow,
     chains.consequences_follow,
     machines.kill_confirmed,
     victims.inherit_ranks,

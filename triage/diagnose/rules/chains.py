@@ -7,7 +7,9 @@ from collections.abc import Collection
 
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate, is_stop
-from triage.diagnose.graph import CausalGraph, edge_holds
+from triage.diagnose.graph import CausalGraph, edge_holds, is_status_ending
+from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
+from triage.diagnose.references import is_reference
 from triage.diagnose.time_order import is_zone_apart
 from triage.model import Evidence, InferenceDetail
 
@@ -15,6 +17,8 @@ from triage.model import Evidence, InferenceDetail
 _MOST_CAUSES = 64
 # A failure that follows an outside stop within so many seconds comes from the stop.
 _STOP_EFFECT = 120.0
+# What says how a process ended, and not what it saw before.
+_ENDS = frozenset(("ending", "killed", "stopped-by-launcher", "outside"))
 # What programs print that compare the values of their ranks themselves.
 _REPORTS_DIFFERENCE = lazy_re(
     r"(?i)\bdis(?:agree|crepanc)|\bdiffer(?:s|ed|ent|ing)?\b|\bdiverge|\bmis-?match|\bin-?consisten|\bconsistency\b"
@@ -95,6 +99,29 @@ def shown_by_error(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "this error shows it")
             elif effect.is_exit_only:
                 graph.add_edge(cause, effect, "the process ended after such an error")
+
+
+def reports_follow(graph: CausalGraph) -> None:
+    """A line that says only that a process failed, with which status, or that another line has the reason, follows from
+    the symptoms that lines of the job state, if it is not of another rank.
+    """
+    reports = [one for one in graph.candidates if one.signature is None and all(map(_only_reports, one.facts))]
+    for symptom in graph.effects if reports else ():
+        if _is_stated_symptom(symptom):
+            for report in reports:
+                is_of_other = not report.observed_rank_set <= symptom.observed_rank_set
+                if not is_of_other and not report.clearly_before(symptom):
+                    graph.add_edge(symptom, report, "it only reports a failure that other lines show")
+
+
+def _only_reports(fact: Evidence) -> bool:
+    return is_launcher_report(fact) or is_reference(fact) or is_status_ending(fact)
+
+
+def _is_stated_symptom(one: Candidate) -> bool:
+    """Whether lines show a failure that is not just the end of a process."""
+    is_failure = one.signature is not None and one.role == "symptom" and one.signature.severity in ("error", "fatal")
+    return is_failure and one.indicates not in _ENDS and not one.is_inferred and not all(map(is_end_report, one.facts))
 
 
 def consequences_follow(graph: CausalGraph) -> None:

@@ -52,11 +52,11 @@ def open_calls(context: RuleContext) -> list[Evidence]:
 
 def same_call(context: RuleContext) -> list[Evidence]:
     """All ranks wait in the same call, or in none: a few enqueued more or less than most, or the transfer hangs, or all
-    hang outside of collectives; else nothing shows who is at fault.
+    hang outside of collectives; else nothing shows who is at fault. Where files show one rank, others must exist.
     """
     progress = context.once(read_job_progress)
     calls = context.once(find_job_calls)
-    if len(calls) > 1:
+    if len(calls) > 1 or len(context.all_ranks) < _PAIR:
         return []
     conclusion = _find_compared(progress, calls) or _compare_enqueued(context, progress)
     return _infer(context, conclusion or _find_stuck(context, calls, progress))
