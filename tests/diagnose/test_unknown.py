@@ -112,6 +112,16 @@ def test_a_rank_that_ended_like_one_with_last_lines_is_no_news(code: int, groups
     assert len(group_unknown([end, exited(0, 74), exited(1, code)], NOTHING)) == groups
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_last_lines_around_an_exit_code_are_shown_where_no_signature_knows_them(*, is_known: bool) -> None:
+    """The launcher's table stands among the last lines that begin with the failure."""
+    detail = EndingDetail("exception", "Python", "strong")
+    end = replace(fact("RuntimeError: invalid device ordinal"), kind="ending", end=500, detail=detail)
+    facts = [end, fact("RuntimeError: invalid device ordinal"), exited(2, 1, offset=100)]
+    groups = group_unknown(facts, MatchedFacts(known=frozenset({1} if is_known else ())))
+    assert any(end in members for members in groups.values()) is not is_known
+
+
 def test_messages_alone_are_no_failures() -> None:
     """A line of a log that no signature knows is no unknown failure."""
     assert group_unknown([fact("ERROR something odd", 0)], NOTHING) == {}

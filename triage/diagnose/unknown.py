@@ -78,8 +78,10 @@ def group_unknown(
     for fact, print_ in zip(failures, prints, strict=True):
         if print_.anchored or _place(fact) not in anchored:
             groups.setdefault(cluster_id(print_.key), []).append(fact)
+    lines = {(facts[index].source, facts[index].offset) for index in known}
+    unknown = [fact for fact in facts if (fact.source, fact.offset) not in lines]
     for members in groups.values():
-        members += _last_lines_beside(facts, members)
+        members += _last_lines_beside(unknown, members)
     return groups
 
 

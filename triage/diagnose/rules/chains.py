@@ -13,6 +13,7 @@ from triage.model import Evidence, InferenceDetail
 
 # More causes of one finding are not listed, even where thousands of failures are unknown.
 _MOST_CAUSES = 64
+_PRINTED = frozenset(("message", "exception", "terminate", "ending"))
 # A failure that follows an outside stop within so many seconds comes from the stop.
 _STOP_EFFECT = 120.0
 # What programs print that compare the values of their ranks themselves.
@@ -109,6 +110,7 @@ def consequences_follow(graph: CausalGraph) -> None:
 
 
 def _explain_ends(graph: CausalGraph) -> None:
+    exits = [one for one in graph.candidates if one.is_exit_only]
     for cause in graph.ordered:
         if cause.role not in ("cause", "either") or cause.indicates in ("outside", "ending") or cause.is_inferred:
             continue
@@ -121,6 +123,10 @@ def _explain_ends(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "the rank printed this error before it ended")
             elif effect.is_inferred and mine & set(effect.ranks):
                 graph.add_edge(cause, effect, "this error is why the rank did not come")
+        is_printed = not cause.indicates and any(fact.kind in _PRINTED for fact in cause.facts)
+        for effect in exits if is_printed else ():
+            if not mine or mine & effect.observed_rank_set:
+                graph.add_edge(cause, effect, "the process printed this error before it ended")
 
 
 def _explain_symptoms(graph: CausalGraph) -> None:
