@@ -34,7 +34,7 @@ _WORK = lazy_re(
     r"(?:, ?NumelIn=(?P<numel>\d{1,20}))?(?:, ?NumelOut=(?P<numel_out>\d{1,20}))?[^)\n]{0,80}"
     r"Timeout\(ms\)=(?P<timeout>\d{1,15})\)(?: ran for (?P<ran>\d{1,15}) milliseconds)?"
 )
-_RANK = lazy_re(r"\[Rank (\d{1,7})\] Watchdog caught")
+_RANK = lazy_re(r"\[Rank (\d{1,7})\] (?:Watchdog c|C)aught")
 _STATUS = lazy_re(
     r"(?:(?:at work sequence id: |at (?:[NH]CCL )?work: )(?P<at>\d{1,20})[^\n]{0,20}?)?"
     r"[Ll]ast enqueued (?:[NH]CCL )?work: (?P<enqueued>-?\d{1,20}), (?:last started work: [^\n,]{1,90}, )?"
