@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -42,21 +43,23 @@ def test_no_end_explains_that_the_same_process_waited(
 
 
 @pytest.mark.parametrize(
-    ("ranks", "indicates", "kind", "is_explained"),
+    ("ranks", "indicates", "parts", "is_explained"),
     [
-        ((), "", "message", True),
-        ((2,), "", "message", True),
-        ((1,), "", "message", False),
-        ((), "link", "message", False),
-        ((), "", "kernel", False),
+        ((), "", {}, True),
+        ((2,), "", {}, True),
+        ((1,), "", {}, False),
+        ((), "link", {}, False),
+        ((), "", {"kind": "kernel"}, False),
+        ((), "", {"fields": {"harmless": "Steps follow"}}, False),
+        ((), "", {"text": "grad norm is nan, iteration skipped"}, False),
     ],
 )
 def test_what_a_process_printed_explains_its_exit_code(
-    ranks: Sequence[int], indicates: str, kind: str, *, is_explained: bool
+    ranks: Sequence[int], indicates: str, parts: dict[str, Any], *, is_explained: bool
 ) -> None:
-    """A possible cause of no other rank, that the process wrote itself and that is not the loss of a peer."""
+    """A possible cause of no other rank, that the process wrote itself and did not survive, and no lost peer."""
     printed = _candidate("launch.misuse", "either", ranks, indicates)
-    printed.facts = [replace(one, kind=kind) for one in printed.facts]
+    printed.facts = [replace(one, **parts) for one in printed.facts]
     end = unknown_failure("u-1", [2], kind="exit")
     explain([printed, end])
     assert (end.explained_by == ["launch.misuse"]) is is_explained

@@ -8,7 +8,9 @@ from collections.abc import Collection
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate, is_stop
 from triage.diagnose.graph import CausalGraph, edge_holds
+from triage.diagnose.survival import is_uncertain
 from triage.diagnose.time_order import is_zone_apart
+from triage.evidence.harmless_signs import HARMLESS
 from triage.model import Evidence, InferenceDetail
 
 # More causes of one finding are not listed, even where thousands of failures are unknown.
@@ -123,10 +125,15 @@ def _explain_ends(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "the rank printed this error before it ended")
             elif effect.is_inferred and mine & set(effect.ranks):
                 graph.add_edge(cause, effect, "this error is why the rank did not come")
-        is_printed = not cause.indicates and any(fact.kind in _PRINTED for fact in cause.facts)
-        for effect in exits if is_printed else ():
+        may_end = not cause.indicates and any(map(_may_end_process, cause.facts))
+        for effect in exits if may_end else ():
             if not mine or mine & effect.observed_rank_set:
                 graph.add_edge(cause, effect, "the process printed this error before it ended")
+
+
+def _may_end_process(fact: Evidence) -> bool:
+    """Whether a process printed it, and no line says that the process went on."""
+    return fact.kind in _PRINTED and HARMLESS not in fact.fields and not is_uncertain(fact)
 
 
 def _explain_symptoms(graph: CausalGraph) -> None:
