@@ -17,6 +17,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import is_known_rival, root_tier
 from triage.diagnose.time_order import tie_clocks
 from triage.model import CrashDetail, Evidence, ExceptionDetail
+from triage.model.diagnosis import Role
 
 from .factories import candidate, decide, exited, explain, fact, unknown_failure
 
@@ -252,6 +253,21 @@ def test_the_order_of_lines_puts_a_possible_cause_first_without_certainty(offset
 def test_what_precedes_an_unknown_failure_without_being_a_rival(known: Candidate) -> None:
     """A possible cause of the same or no rank, a symptom and a stop from outside do not come before it."""
     assert decide([known, unknown_failure("u-1", [0], time=40.0)]).root.id == "u-1"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "chosen"),
+    [
+        ("If you get `invalid device function` errors, rebuild it", "cause", "b.two"),
+        ("CUDA error: invalid device function", "cause", "a.one"),
+        ("If you get `invalid device function` errors, rebuild it", "either", "b.two"),
+    ],
+)
+def test_what_lines_only_speak_of_comes_behind_a_possible_cause(text: str, role: Role, chosen: str) -> None:
+    """Advice names many errors that did not happen."""
+    spoken = candidate("a.one", role)
+    spoken.facts = [fact(text)]
+    assert causes.choose_root([spoken, candidate("b.two", "either")])[0].id == chosen  # type: ignore[union-attr]
 
 
 def caught_failure(name: str, rank: int, time: float | None = None) -> Candidate:

@@ -132,6 +132,8 @@ def test_an_exception_without_its_traceback_is_matched_as_one() -> None:
     alone = replace(alone, detail=EndingDetail("exception", "any", "strong", 900, alone=True))
     assert split_endings([fact("x", 1), alone]) == ([fact("x", 1), alone], [])
     assert [one.kind for one in read_exceptions([fact("x", 1), alone], [])] == ["message", "exception"]
+    typed = replace(alone, text="io.DiskError: full: 7 files\nOSError: x")
+    assert [one.fields["type"] for one in read_exceptions([alone, typed], [])] == ["OSError", "DiskError"]
     beside = replace(fact("OSError: denied", 3), offset=900)
     last = ending("OSError: denied", 3, "strong", "exception")
     assert split_endings([beside, last]) == ([beside], [last])

@@ -167,7 +167,32 @@ def test_a_call_without_a_name_is_of_the_named_group_of_all_ranks() -> None:
     """The lines of one rank may be cut before the name of the group: it still waits with the others."""
     facts = [timed_out(0, group="PG ID 0 PG GUID 0(default_pg)"), timed_out(1, group="")]
     assert len(read_progress(facts).by_group) == 1
-    assert len(read_progress([timed_out(0, group="PG ID 3 PG GUID 7(tp)"), facts[1]]).by_group) == 2
+
+
+@pytest.mark.parametrize(
+    ("cut", "is_one"),
+    [
+        ({}, True),
+        ({"numel": 1}, False),
+        ({"op": "BROADCAST"}, False),
+        ({"seq": 8}, False),
+        ({"local": 0}, False),
+    ],
+)
+def test_a_call_without_a_name_is_of_the_named_group_in_which_others_wait_in_it(
+    cut: dict[str, Any], *, is_one: bool
+) -> None:
+    """Not another call, and not a call of a rank that the group has already."""
+    named = timed_out(0, group="PG ID 3 PG GUID 7(tp)")
+    assert (len(read_progress([named, timed_out(1, group="", **cut)]).by_group) == 1) is is_one
+
+
+def test_a_call_without_a_name_is_of_no_group_if_ranks_wait_in_it_in_two() -> None:
+    """Nor does a transfer of two other ranks show the group of one."""
+    groups = [timed_out(0, group="PG 1"), timed_out(1, group="PG 2"), timed_out(2, group="")]
+    assert len(read_progress(groups).by_group) == 3
+    transfers = [timed_out(0, group="PG 1", op="SEND"), timed_out(2, group="", op="SEND")]
+    assert len(read_progress(transfers).by_group) == 2
 
 
 def test_uninitialised_numbers_are_not_known() -> None:

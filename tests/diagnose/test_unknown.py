@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -110,6 +111,33 @@ def test_a_rank_that_ended_like_one_with_last_lines_is_no_news(code: int, groups
     end = replace(fact("ERROR: the budget of the run is used up", 0), kind="ending")
     end = replace(end, detail=EndingDetail("error level", "logger", "weak"))
     assert len(group_unknown([end, exited(0, 74), exited(1, code)], NOTHING)) == groups
+
+
+@pytest.mark.parametrize(
+    ("place", "is_failure"),
+    [
+        ({"offset": 500}, False),
+        ({"offset": 50}, True),
+        ({"offset": 500, "source": "rank_3.log"}, True),
+        ({"offset": 500, "rank": 3}, True),
+        ({"offset": 500, "attempt": 1}, True),
+    ],
+)
+def test_a_cut_traceback_below_the_launchers_report_is_its_own(place: dict[str, Any], *, is_failure: bool) -> None:
+    """The launcher raises in its own code, too; the lines that are cut would say which process failed."""
+    cut = fact("    return f(*args, **kwargs)", kind="exception", detail=ExceptionDetail("", truncated=True), **place)
+    groups = group_unknown([exited(0, 1, offset=100), cut], NOTHING)
+    assert any(cut in members for members in groups.values()) is is_failure
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_last_lines_around_an_exit_code_are_shown_where_no_signature_knows_them(*, is_known: bool) -> None:
+    """The launcher's table stands among the last lines that begin with the failure."""
+    detail = EndingDetail("exception", "Python", "strong")
+    end = replace(fact("RuntimeError: invalid device ordinal"), kind="ending", end=500, detail=detail)
+    facts = [end, fact("RuntimeError: invalid device ordinal"), exited(2, 1, offset=100)]
+    groups = group_unknown(facts, MatchedFacts(known=frozenset({1} if is_known else ())))
+    assert any(end in members for members in groups.values()) is not is_known
 
 
 def test_messages_alone_are_no_failures() -> None:

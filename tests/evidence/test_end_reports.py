@@ -39,6 +39,7 @@ def test_a_report_of_an_end_has_no_word_of_its_own(line: str) -> None:
         "Error:",
         "Step failed with:",
         "",
+        "KeyboardInterrupt: terminated",
     ],
 )
 def test_any_other_word_says_more(line: str) -> None:

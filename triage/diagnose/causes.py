@@ -12,6 +12,7 @@ from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import LONG_SILENCE, RuleContext
 from triage.diagnose.graph import EMPTY_CONTEXT, is_known_rival, root_tier, sort_tier
 from triage.diagnose.headline import has_no_message
+from triage.diagnose.survival import is_uncertain
 from triage.model.details import ExceptionDetail, ExitDetail
 
 _TOGETHER = 1.0  # seconds
@@ -48,10 +49,12 @@ class RootContest:
 
 def stated_first(contest: RootContest, one: Candidate) -> float:
     """A line that states a cause comes before a possible cause, then an inference, then a stop from outside. A failure
-    that no signature knows comes behind a known possible cause that other ranks show before it.
+    that no signature knows comes behind a known possible cause that other ranks show before it, and what lines only
+    speak of behind a possible cause.
     """
     follows_known = any(is_known_rival(other, one) and other.comes_first(one) for other in contest.candidates)
-    return (root_tier(one) or 0) + _BEHIND_POSSIBLE * follows_known
+    is_behind = follows_known or all(map(is_uncertain, one.facts))
+    return (root_tier(one) or 0) + _BEHIND_POSSIBLE * is_behind
 
 
 def uncaught_first(contest: RootContest, one: Candidate) -> bool:

@@ -123,14 +123,21 @@ def split_endings(facts: Sequence[Evidence]) -> tuple[list[Evidence], list[Evide
 
 
 def read_exceptions(stated: Sequence[Evidence], endings: Iterable[Evidence]) -> list[Evidence]:
-    """Return the facts as signatures match them: an exception that ends a writer is one without its traceback too."""
+    """Return the facts as signatures match them: an exception that ends a writer is one without its traceback too, with
+    its type.
+    """
     lines = {(fact.source, fact.offset) for fact in endings if _is_exception(fact)}
     return [
-        dataclasses.replace(fact, kind="exception")
+        dataclasses.replace(fact, kind="exception", fields={"type": _read_type(fact.text), **fact.fields})
         if _is_exception(fact) or (fact.kind == "message" and (fact.source, fact.offset) in lines)
         else fact
         for fact in stated
     ]
+
+
+def _read_type(text: str) -> str:
+    """Return the last part of the type in front of a message."""
+    return text.partition("\n")[0].partition(":")[0].strip().rpartition(".")[2]
 
 
 def _is_exception(fact: Evidence) -> bool:

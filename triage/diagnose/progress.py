@@ -34,7 +34,7 @@ _WORK = lazy_re(
     r"(?:, ?NumelIn=(?P<numel>\d{1,20}))?(?:, ?NumelOut=(?P<numel_out>\d{1,20}))?[^)\n]{0,80}"
     r"Timeout\(ms\)=(?P<timeout>\d{1,15})\)(?: ran for (?P<ran>\d{1,15}) milliseconds)?"
 )
-_RANK = lazy_re(r"\[Rank (\d{1,7})\] Watchdog caught")
+_RANK = lazy_re(r"\[Rank (\d{1,7})\] (?:Watchdog c|C)aught")
 _STATUS = lazy_re(
     r"(?:(?:at work sequence id: |at (?:[NH]CCL )?work: )(?P<at>\d{1,20})[^\n]{0,20}?)?"
     r"[Ll]ast enqueued (?:[NH]CCL )?work: (?P<enqueued>-?\d{1,20}), (?:last started work: [^\n,]{1,90}, )?"
@@ -101,6 +101,11 @@ class OpenCall:
     def is_transfer(self) -> bool:
         """Whether it may be a transfer between two ranks, so that its number is none of a collective."""
         return _TRANSFERS.search(self.op) is not None
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """What is equal on all ranks of a collective: its number, operation and sizes."""
+        return self.seq, self.op, self.sizes
 
     @property
     def comparable_sizes(self) -> tuple[str, ...]:
@@ -321,11 +326,12 @@ def _add_pending_call(entry: GroupProgress) -> GroupProgress:
 
 
 def _join_unnamed(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
-    """Return the entries; calls of groups without a name are of all ranks where each writer has its own rank in them,
-    and only one such group.
+    """Return the entries; a call of a group without a name is of the one named group in which others wait in that call.
 
-    Else they are of smaller groups, and nothing shows of which: then each is a group of its own.
+    Else such calls are of all ranks where each writer has its own rank in them, and only one such group. Else they are
+    of smaller groups, and nothing shows of which: then each is a group of its own.
     """
+    entries = _join_named(entries)
     unnamed = [entry for entry in entries if not entry.group.key]
     is_one = len({entry.rank for entry in unnamed}) == len(unnamed)
     of_all = is_one and all(entry.local_rank in (None, entry.rank) for entry in unnamed)
@@ -333,6 +339,21 @@ def _join_unnamed(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
         default = next((one.group for one in entries if one.group.is_default), Group(is_default=True))
         return [replace(one, group=default) if not one.group.key else one for one in entries]
     return [entry if entry.group.key else _make_own_group(entry) for entry in entries]
+
+
+def _join_named(entries: Sequence[GroupProgress]) -> list[GroupProgress]:
+    """Return the entries; the line that names the group of a call may be cut."""
+    groups: dict[tuple[object, ...], set[Group]] = defaultdict(set)
+    members = {(entry.group, entry.local_rank) for entry in entries if entry.group.key}
+    for entry in entries:
+        if entry.group.key and entry.call and entry.call.seq is not None and not entry.call.is_transfer:
+            groups[entry.call.shape].add(entry.group)
+    joined = []
+    for entry in entries:
+        named = groups.get(entry.call.shape, ()) if entry.call and not entry.group.key else ()
+        is_one = len(named) == 1 and all((group, entry.local_rank) not in members for group in named)
+        joined.append(replace(entry, group=next(iter(named))) if is_one else entry)
+    return joined
 
 
 def _read_compared(

@@ -11,6 +11,7 @@ from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.other_programs import name_other_program
 from triage.evidence.endings.classification import UNLIKE, classify
+from triage.evidence.endings.failure_terms import warns
 from triage.evidence.endings.logger_levels import read_level
 from triage.evidence.harmless_signs import HARMLESS
 from triage.evidence.provoked import PROVOKED
@@ -39,6 +40,11 @@ _GOES_ON = lazy_re(
     r"\bexpected[,)]|\bif you (?:see|get|hit|encounter)\b|"
     r"\b(?:previous|earlier|last|yesterday's|last (?:night|week|month)'s) (?:attempt|run|job|try)\b.{0,40}"
     r"\b(?:ended|failed|died|exited|crashed)\b"
+)
+# What a warning says of how the program goes on without what failed.
+_WITHOUT = lazy_re(
+    r"(?i)\b(?:will (?:now |only |just )?(?:operate|run|proceed|continue|use|be (?:disabled|ignored|skipped|used))|"
+    r"(?:switch|revert|default|degrad|resort)(?:s|ing|ed)? to)\b|\binstead[.!]?$"
 )
 # A person asks; a program asks too (`did you forget …?`), but not these.
 _QUESTION = lazy_re(
@@ -172,7 +178,9 @@ def is_uncertain(fact: Evidence) -> bool:
         return False
     if is_quoted(fact.text) or _QUESTION.search(line) is not None:
         return True
-    return _GOES_ON.search(line) is not None and _GIVES_UP.search(line) is None
+    is_warning = warns(line) or "Warning: " in line
+    says_so = _GOES_ON.search(line) is not None or (is_warning and _WITHOUT.search(line) is not None)
+    return says_so and _GIVES_UP.search(line) is None
 
 
 def is_quoted(text: str) -> bool:

@@ -50,16 +50,17 @@ def group_unknown(
     places = {_place(facts[index]) for index in known}
     reasons = [facts[index] for index in known if facts[index].kind == "message"]
     refusals = [facts[index] for index in known if _NOT_STARTED.search(facts[index].text[:_LONGEST_HEAD])]
-    erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS and fact.kind != "exit"}
+    cut = {id(fact) for fact in facts if _is_cut(fact) and (known or _stands_below_exit(fact, facts))}
+    erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS - {"exit"} and id(fact) not in cut}
     erring |= {*explained_ranks} - {None}
     failures = [
         fact
         for index, fact in enumerate(facts)
-        if index not in known and fact.kind in _KINDS and _place(fact) not in places and _is_failure(fact, erring)
+        if index not in known and fact.kind in _KINDS and id(fact) not in cut
+        if _place(fact) not in places and _is_failure(fact, erring)
         if not has_known_reason(fact, reasons) and not _has_not_started(fact, refusals)
     ]
     failures = _without_known_checks(failures, reasons)
-    failures = [fact for fact in failures if not (known and _is_cut(fact))]
     inner = [fact for fact in failures if not is_wrapper_fact(fact)]
     endings = select_endings(facts, matched, inner)
     ended = {fact.origin.rank for fact in endings if not is_status_ending(fact)}
@@ -78,8 +79,10 @@ def group_unknown(
     for fact, print_ in zip(failures, prints, strict=True):
         if print_.anchored or _place(fact) not in anchored:
             groups.setdefault(cluster_id(print_.key), []).append(fact)
+    lines = {(facts[index].source, facts[index].offset) for index in known}
+    unknown = [fact for fact in facts if (fact.source, fact.offset) not in lines]
     for members in groups.values():
-        members += _last_lines_beside(facts, members)
+        members += _last_lines_beside(unknown, members)
     return groups
 
 
@@ -91,6 +94,17 @@ def _status(fact: Evidence) -> int | None:
 def _is_cut(fact: Evidence) -> bool:
     """Whether a fact is a traceback without its exception: it says less than any line that a signature knows."""
     return isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated and not fact.detail.type
+
+
+def _stands_below_exit(fact: Evidence, facts: Sequence[Evidence]) -> bool:
+    """Whether a launcher reports above a traceback, in the same file, how a process ended: the launcher raised it."""
+    return any(
+        isinstance(other.detail, ExitDetail)
+        and (other.source, other.origin.attempt) == (fact.source, fact.origin.attempt)
+        and other.offset < fact.offset
+        and fact.origin.rank in (None, other.origin.rank)
+        for other in facts
+    )
 
 
 def is_wrapper_fact(fact: Evidence) -> bool:

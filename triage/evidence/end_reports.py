@@ -11,8 +11,8 @@ from triage.base.lazy_re import lazy_re
 _LONGEST = 400
 # Names, ids and places stand in brackets or quotes.
 _NAMES = lazy_re(r"\[[^\]]{0,200}\]|<[^>]{0,200}>|\([^()]{0,200}\)|'[^']{0,200}'|\"[^\"]{0,200}\"")
-# Who writes it: `run.sh: `, `srun: error: node7: `.
-_WRITER = lazy_re(r"^(?:[A-Za-z][\w.@/-]{0,80}(?:\[\d{1,8}\])?: ){0,4}")
+# Who writes it: `run.sh: `, `srun: error: node7: `; not `KeyboardInterrupt: terminated`.
+_WRITER = lazy_re(r"^(?:(?!\w{1,40}Interrupt: )[A-Za-z][\w.@/-]{0,80}(?:\[\d{1,8}\])?: ){0,4}")
 _PART = (
     r"app(?:lication)?|bash|child(?:ren)?|cluster|command|compiler|container|execution|jobs?|launcher|ld|linker|main|pod|"
     r"process(?:es)?|prog(?:ram)?|ranks?|run|script|shell|stage|steps?|sub-?(?:command|process)(?:s|es)?|tasks?|training|"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from diagnose.factories import candidate, explain
+from diagnose.factories import candidate, explain, unknown_failure
 from triage.catalog.model import CausalEdge
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.context import RuleContext
@@ -39,6 +40,29 @@ def test_no_end_explains_that_the_same_process_waited(
     facts: list[Evidence] = []
     explain([report, timeout, *([abort] if aborted else [])], RuleContext(facts, {}, frozenset((0, 1)), 2, frozenset()))
     assert ("launch.end" in timeout.explained_by) is is_explained
+
+
+@pytest.mark.parametrize(
+    ("ranks", "indicates", "parts", "is_explained"),
+    [
+        ((), "", {}, True),
+        ((2,), "", {}, True),
+        ((1,), "", {}, False),
+        ((), "link", {}, False),
+        ((), "", {"kind": "kernel"}, False),
+        ((), "", {"fields": {"harmless": "Steps follow"}}, False),
+        ((), "", {"text": "grad norm is nan, iteration skipped"}, False),
+    ],
+)
+def test_what_a_process_printed_explains_its_exit_code(
+    ranks: Sequence[int], indicates: str, parts: dict[str, Any], *, is_explained: bool
+) -> None:
+    """A possible cause of no other rank, that the process wrote itself and did not survive, and no lost peer."""
+    printed = _candidate("launch.misuse", "either", ranks, indicates)
+    printed.facts = [replace(one, **parts) for one in printed.facts]
+    end = unknown_failure("u-1", [2], kind="exit")
+    explain([printed, end])
+    assert (end.explained_by == ["launch.misuse"]) is is_explained
 
 
 @pytest.mark.parametrize(

@@ -295,20 +295,23 @@ def test_one_rank_shows_nothing_of_all(counts: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranks", "group", "is_whole"),
+    ("ranks", "first", "group", "is_whole"),
     [
-        ((0, 1, 2, 3), DEFAULT, True),
-        ((0, 1, 3, 4), DEFAULT, False),
-        ((1, 2, 3, 4), DEFAULT, False),
-        ((4, 5, 6, 7), GA, True),
-        ((4, 5, 7, 8), GA, False),
+        ((0, 1, 2, 3), 0, DEFAULT, True),
+        ((0, 1, 3, 4), 0, DEFAULT, False),
+        ((1, 2, 3, 4), 0, DEFAULT, False),
+        ((4, 5, 6, 7), 4, GA, True),
+        ((4, 5, 7, 8), 4, GA, False),
+        ((4, 5, 6, 7), 3, GA, False),
+        ((4, 5), 4, GA, True),
+        ((4,), 4, GA, False),
     ],
 )
 def test_a_gap_in_the_numbers_of_ranks_is_a_rank_that_may_be_missing(
-    ranks: tuple[int, ...], group: str, *, is_whole: bool
+    ranks: tuple[int, ...], first: int, group: str, *, is_whole: bool
 ) -> None:
-    """Nobody is missing only where each number waits: from 0 in the default group, else from the lowest."""
-    facts = [dump_signal(rank, 100, 99, group=group) for rank in ranks]
+    """Nobody is missing only where each number waits, of the job and of the group, which has several ranks."""
+    facts = [dump_signal(rank, 100, 99, group=group, local=rank - first) for rank in ranks]
     context = replace(context_of(facts), ranks=frozenset(ranks), world_size=None)
     assert (summary(same_call(context)) is not None) == is_whole
 

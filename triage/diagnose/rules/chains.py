@@ -10,11 +10,14 @@ from triage.diagnose.candidates import Candidate, is_stop
 from triage.diagnose.graph import CausalGraph, edge_holds, is_status_ending
 from triage.diagnose.launcher_reports import is_end_report, is_launcher_report
 from triage.diagnose.references import is_reference
+from triage.diagnose.survival import is_uncertain
 from triage.diagnose.time_order import is_zone_apart
+from triage.evidence.harmless_signs import HARMLESS
 from triage.model import Evidence, InferenceDetail
 
 # More causes of one finding are not listed, even where thousands of failures are unknown.
 _MOST_CAUSES = 64
+_PRINTED = frozenset(("message", "exception", "terminate", "ending"))
 # A failure that follows an outside stop within so many seconds comes from the stop.
 _STOP_EFFECT = 120.0
 # What says how a process ended, and not what it saw before.
@@ -136,6 +139,7 @@ def consequences_follow(graph: CausalGraph) -> None:
 
 
 def _explain_ends(graph: CausalGraph) -> None:
+    exits = [one for one in graph.candidates if one.is_exit_only]
     for cause in graph.ordered:
         if cause.role not in ("cause", "either") or cause.indicates in ("outside", "ending") or cause.is_inferred:
             continue
@@ -148,6 +152,15 @@ def _explain_ends(graph: CausalGraph) -> None:
                 graph.add_edge(cause, effect, "the rank printed this error before it ended")
             elif effect.is_inferred and mine & set(effect.ranks):
                 graph.add_edge(cause, effect, "this error is why the rank did not come")
+        may_end = not cause.indicates and any(map(_may_end_process, cause.facts))
+        for effect in exits if may_end else ():
+            if not mine or mine & effect.observed_rank_set:
+                graph.add_edge(cause, effect, "the process printed this error before it ended")
+
+
+def _may_end_process(fact: Evidence) -> bool:
+    """Whether a process printed it, and no line says that the process went on."""
+    return fact.kind in _PRINTED and HARMLESS not in fact.fields and not is_uncertain(fact)
 
 
 def _explain_symptoms(graph: CausalGraph) -> None:

@@ -445,12 +445,14 @@ def _find_compared(progress: Progress, calls: Sequence[Call]) -> Conclusion | No
 def _find_stuck(context: RuleContext, calls: Sequence[Call], progress: Progress) -> Conclusion | None:
     """All ranks wait in one call, and nothing differs: the transfer hangs, if they had completed the one before.
 
-    Ranks are numbered without gaps, and those of the default group from 0: a number that is missing is a rank of which
-    nothing was read.
+    Ranks are numbered without gaps, and those of a group from 0: a number that is missing is a rank of which nothing
+    was read. A rank never waits alone.
     """
-    if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks:
+    if len(calls) != 1 or calls[0].waiting.keys() != context.all_ranks or len(calls[0].waiting) < _PAIR:
         return None
     call = calls[0]
+    if any((entry.local_rank or 0) >= len(call.waiting) for entry in call.waiting.values()):
+        return None
     lowest = 0 if call.group.is_default else min(context.all_ranks)
     if max(context.all_ranks) - lowest >= len(context.all_ranks):
         return None
