@@ -4,7 +4,7 @@ They were written, with what a person reads in them, before any answer to them. 
 looked at.
 """
 
-# ruff: noqa: E501  (texts are quoted as they are printed)
+# ruff: noqa: E101, E501, W291, W293  (texts are quoted as they are printed)
 
 from __future__ import annotations
 
@@ -185,11 +185,11 @@ Called from Dune__exe__Main in file "bin/main.ml", line 12, characters 9-33
     ("forrtl", ("sigsegv", "segmentation fault"), "%M%", """\
 forrtl: severe (174): SIGSEGV, segmentation fault occurred
 Image              PC                Routine            Line        Source             
-libpthread-2.28.s  00007F3%x%CF0  Unknown               Unknown  Unknown
-%P%                0000000000403%L%D  %M%_                 %L%  %f%.f90
+libpthread-2.28.s  00007F3A1C894CF0  Unknown               Unknown  Unknown
+%P%                000000000040355D  %M%_                 %L%  %f%.f90
 %P%                0000000000402B12  MAIN__                    %l%  main.f90
 %P%                00000000004028DE  Unknown               Unknown  Unknown
-libc-2.28.so       00007F3%x%D85  __libc_start_main     Unknown  Unknown
+libc-2.28.so       00007F3A1C29DD85  __libc_start_main     Unknown  Unknown
 %P%                00000000004027AE  Unknown               Unknown  Unknown
 """),
     ("gfortran runtime error", ("above upper bound", "runtime error"), "%M%", """\
@@ -508,7 +508,9 @@ def foreign_stacks() -> Iterator[tuple[bool, MadeStack]]:
     """Yield two texts of each form, with whether the form is set aside."""
     for number, (form, types, point, text) in enumerate(FOREIGN_FORMS):
         for subject in (SUBJECTS[number % len(SUBJECTS)], SUBJECTS[(number + 3) % len(SUBJECTS)]):
-            mangled = f"_ZN{''.join(f'{len(name)}{name}' for name in (subject.package, subject.owner, subject.method))}Ei"
+            mangled = (
+                f"_ZN{''.join(f'{len(name)}{name}' for name in (subject.package, subject.owner, subject.method))}Ei"
+            )
             words = tuple(map(subject.fill, types))
             filled = subject.fill(text.replace("%Z%", mangled))
             yield number % 2 == 1, MadeStack(form, subject.package, filled, words, subject.fill(point))
