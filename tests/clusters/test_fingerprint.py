@@ -336,6 +336,14 @@ def test_an_exception_of_a_jvm_counts_the_first_method_of_the_program(frame: str
     assert (fingerprint(fact(_JAVA.format(frame))).key == first.key) == same
 
 
+@pytest.mark.parametrize("owner", ["Feed$Reader", "Feed$", "Feed"], ids=["inner class", "object of Scala", "class"])
+def test_a_method_of_an_inner_class_is_the_first(owner: str) -> None:
+    """The method of an inner class, or of an object of Scala, is that of the program, not its caller's."""
+    frames = "org.example.{}.{}(Feed.scala:9)\n\tat org.example.Main.main(Main.scala:3)"
+    one, other = (fingerprint(fact(_JAVA.format(frames.format(owner, name)))) for name in ("seek", "grow"))
+    assert one.key != other.key
+
+
 _GO = (
     "panic: index out of range [{}]\ngoroutine 7 {}[running]:\n{}(0xc0)\n\t/src/a.go:3 +0x1\nmain.main()\n\t/src/m.go:1"
 )

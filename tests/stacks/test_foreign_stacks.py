@@ -30,7 +30,7 @@ def test_the_forms_are_others() -> None:
 
 
 def test_type_and_function_are_right(tmp_path: Path) -> None:
-    """Of each half, the type of at least 80 % and the function of at least 60 % is right; no prefix is a rank."""
+    """Type and function are right in nearly all texts, and in most of those set aside; no number is a rank."""
     right: Counter[tuple[bool, str]] = Counter()
     wrong = []
     path = tmp_path / "job.log"
@@ -49,6 +49,6 @@ def test_type_and_function_are_right(tmp_path: Path) -> None:
             right[is_set_aside, "point"] += point_right
             if not is_set_aside and not (type_right and point_right):
                 wrong.append((one.form, one.subject, one.types, one.point, answered, function))
-    for half in (False, True):
-        assert right[half, "type"] >= 0.8 * right[half, "texts"], wrong
-        assert right[half, "point"] >= 0.6 * right[half, "texts"], wrong
+    for half, least_types, least_points in ((False, 0.95, 0.95), (True, 0.85, 0.7)):
+        assert right[half, "type"] >= least_types * right[half, "texts"], wrong
+        assert right[half, "point"] >= least_points * right[half, "texts"], wrong
