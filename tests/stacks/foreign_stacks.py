@@ -511,6 +511,6 @@ def foreign_stacks() -> Iterator[tuple[bool, MadeStack]]:
             mangled = (
                 f"_ZN{''.join(f'{len(name)}{name}' for name in (subject.package, subject.owner, subject.method))}Ei"
             )
-            words = tuple(map(subject.fill, types))
+            type_terms = tuple(map(subject.fill, types))
             filled = subject.fill(text.replace("%Z%", mangled))
-            yield number % 2 == 1, MadeStack(form, subject.package, filled, words, subject.fill(point))
+            yield number % 2 == 1, MadeStack(form, subject.package, filled, type_terms, subject.fill(point))
