@@ -35,6 +35,38 @@ def test_the_four_ways() -> None:
     assert clusters.assign(fingerprint(fact("exitcode 1"))).how == "unanchored"
 
 
+_QUOTED = "thread 'writer-2' panicked at src/w.rs:7:2:\ncalled `Result::unwrap()` on an `Err` value: {}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (
+            "ArrowInvalid: single dictionary of a column was replaced between batches",
+            "DictError: dictionary of a column was replaced between batches",
+            True,
+        ),
+        (
+            "ArrowInvalid: single dictionary of a column was replaced between batches",
+            _QUOTED.format('InvalidArgumentError("dictionary of a column was replaced between batches")'),
+            True,
+        ),
+        ("ArrowInvalid: single dictionary replaced", "DictError: dictionary replaced", False),
+        (
+            "Arrow: single dictionary of a column was replaced between batches",
+            "Polars: dictionary of a column was replaced between batches",
+            False,
+        ),
+    ],
+    ids=["class", "quoted by a panic", "few words", "no class"],
+)
+def test_the_class_of_a_sentence_may_change(one: str, other: str, *, is_same: bool) -> None:
+    """Releases and languages raise one sentence of three words or more as different classes, with another word."""
+    clusters = Clusters()
+    first, second = (clusters.assign(fingerprint(fact(text))).cluster for text in (one, other))
+    assert (clusters.resolve(first) == clusters.resolve(second)) == is_same
+
+
 @pytest.mark.parametrize(
     "text", ["SinkError: segment writer never lost its lease", "SinkError: local segment writer lost its lease"]
 )

@@ -336,6 +336,14 @@ def test_an_exception_of_a_jvm_counts_the_first_method_of_the_program(frame: str
     assert (fingerprint(fact(_JAVA.format(frame))).key == first.key) == same
 
 
+@pytest.mark.parametrize("owner", ["Feed$Reader", "Feed$", "Feed"], ids=["inner class", "object of Scala", "class"])
+def test_a_method_of_an_inner_class_is_the_first(owner: str) -> None:
+    """The method of an inner class, or of an object of Scala, is that of the program, not its caller's."""
+    frames = "org.example.{}.{}(Feed.scala:9)\n\tat org.example.Main.main(Main.scala:3)"
+    one, other = (fingerprint(fact(_JAVA.format(frames.format(owner, name)))) for name in ("seek", "grow"))
+    assert one.key != other.key
+
+
 _GO = (
     "panic: index out of range [{}]\ngoroutine 7 {}[running]:\n{}(0xc0)\n\t/src/a.go:3 +0x1\nmain.main()\n\t/src/m.go:1"
 )
@@ -363,6 +371,46 @@ def test_a_failed_check_is_its_condition(message: str, same: bool) -> None:
     fields = {"crash_point": "p-1", "crash_kind": "check"}
     first = fingerprint(fact("Check failed", message="depth < limit (9 vs. 8)", **fields))
     assert (fingerprint(fact("Check failed", message=message, **fields)).key == first.key) == same
+
+
+_NODE = "TypeError: {}\n    at Array.map (<anonymous>)\n    at {} (/src/index.js:58:23)"
+_LUA = "lua: /src/index.lua:58: {}\nstack traceback:\n\t[C]: in ?\n\t/src/index.lua:58: in method '{}'"
+_ERLANG = "exception error: {}\n  in function  ets:lookup/2\n  in call from {}/2 (src/index.erl, line 58)"
+_OCAML = 'Fatal error: exception {}\nRaised at Stdlib.find in file "h.ml"\nCalled from {} in file "src/index.ml"'
+_ZIG = "thread 7 panic: {}\n/src/index.zig:58:17: 0x103958 in {} (shop)"
+
+
+_LANGUAGES = {
+    "Node": (_NODE, "Cannot read properties of undefined (reading 'rows')", "Feed.grow", "Feed.seek"),
+    "Lua": (_LUA, "attempt to index a nil value (field 'rows')", "grow", "seek"),
+    "Erlang": (_ERLANG, "no match of right hand side value {error,enoent}", "feed:grow", "feed:seek"),
+    "OCaml": (_OCAML, 'Invalid_argument("index out of bounds")', "Feed.grow", "Feed.seek"),
+    "Zig": (_ZIG, "index out of bounds: index 7, len 3", "grow", "seek"),
+}
+
+
+@pytest.mark.parametrize(("form", "sentence", "one", "other"), _LANGUAGES.values(), ids=_LANGUAGES.keys())
+def test_a_sentence_of_a_language_needs_the_function(form: str, sentence: str, one: str, other: str) -> None:
+    """Any code can cause a sentence of the language; where the program states its cause, the function adds nothing."""
+    assert fingerprint(fact(form.format(sentence, one))).key != fingerprint(fact(form.format(sentence, other))).key
+    if form is not _ZIG:  # a panic of Zig says nothing else
+        own = "the shard holds no rows of the split"
+        assert fingerprint(fact(form.format(own, one))).key == fingerprint(fact(form.format(own, other))).key
+
+
+def test_the_innermost_cause_of_dotnet_is_the_failure() -> None:
+    """.NET prints it behind an arrow, in the next line or, before .NET Core 3, in the same one."""
+    inner = "System.InvalidOperationException: queue {} is empty"
+    outer = "Unhandled exception. System.AggregateException: One or more errors occurred. (queue 7 is empty)"
+    keys = {
+        fingerprint(fact(text)).key
+        for text in (
+            inner.format(3),
+            f"{outer}\n ---> {inner.format(7)}\n   at Shop.Stock.Count()",
+            f"Unhandled Exception: Shop.Failed: no stock ---> {inner.format(7)}",
+        )
+    }
+    assert len(keys) == 1
 
 
 _PANIC = "thread 'reader-3' panicked at src/{}.rs:7:2:\n{}"

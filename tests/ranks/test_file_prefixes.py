@@ -266,3 +266,35 @@ def test_the_streams_of_aws_stand_behind_stamps_in_utc(zone: str, is_stream: boo
     lines = [f"2026-11-21T03:07:4{n}.372000{zone} node-{n % 2} kernel: text" for n in range(8)]
     names = {name for line in lines for name in parse_prefix(line, 2026, detect_table(lines)).layers}
     assert ("aws logs tail" in names) == is_stream
+
+
+_RUST_STACK = [
+    "stack backtrace:",
+    "   0: rust_begin_unwind",
+    "   1: core::panicking::panic_fmt",
+    "   2: shop::rows::take",
+]
+_V8_STACK = [" 1: 0xb8d0a9 node::Abort() [node]", " 2: 0xb8d0aa shop::Rows::take(int) [/src/shop.node]"]
+
+
+@pytest.mark.parametrize("lines", [_RUST_STACK, _V8_STACK], ids=["Rust", "V8"])
+def test_the_numbers_of_frames_are_no_labels(lines: list[str]) -> None:
+    """In a short file that ends with a numbered stack no line has the label of srun."""
+    table = detect_table(["step 3", *lines])
+    assert all(parse_prefix(line, 2026, table).origin.rank is None for line in lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["0: core::start", "1: step 3"],
+        ["0: shop::start", "0: shop::start"],
+        ["2: shop::start", "3: shop::start"],
+        ["0: step", "1: step"],
+    ],
+    ids=["another text", "one number twice", "from two", "no qualified name"],
+)
+def test_labels_before_what_looks_like_frames_stay(lines: list[str]) -> None:
+    """Labels are kept where one line is no frame, a number repeats, they begin late, or no name is qualified."""
+    table = detect_table(lines)
+    assert [parse_prefix(line, 2026, table).origin.rank for line in lines] == [int(line[0]) for line in lines]

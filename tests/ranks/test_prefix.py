@@ -194,6 +194,19 @@ def test_a_label_of_srun_stands_before_indented_text_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "rank", "text"),
+    [
+        ("11: \tat org.example.Feed.seek(Feed.java:51)", 11, "\tat org.example.Feed.seek(Feed.java:51)"),
+        ("11: \t", None, "11: \t"),
+    ],
+)
+def test_a_label_of_srun_stands_before_a_tab_too(line: str, rank: int | None, text: str) -> None:
+    """The frames of a JVM and of Go begin with a tab; a label before nothing is none."""
+    parsed = parse_prefix(line)
+    assert (parsed.origin.rank, parsed.text) == (rank, text)
+
+
+@pytest.mark.parametrize(
     ("line", "text"),
     [
         ("2026-11-21 03:07:45     INFO step 3", "INFO step 3"),

@@ -18,7 +18,8 @@ _TERM = lazy_re(r"@\S+|<[a-z]+>|[^\W\d_](?:[\w'-]*[\w])?", re.UNICODE)
 _PLURAL = lazy_re(r"(?<=\w{3}[^siu])(?:'s|s'|s)$")
 _SPACE = lazy_re(r"\s+")
 _MANGLED = lazy_re(r"\b_{1,2}Z\w{3,}")
-_CLASS_NAME = lazy_re(r"^(\w{0,80}(?:Error|Exception)): ")
+# `ArrowInvalid: ` too, and what a panic of Rust quotes.
+_CLASS_NAME = lazy_re(r"^(?:panicked at )?(\w{0,80}(?:Error|Exception)|(?:[A-Z][a-z\d]{1,40}){2,8}): ")
 # What a generic function of Go was instantiated with: releases of the compiler print it or dots.
 _TYPE_ARGUMENTS = lazy_re(r"\[[^\]\n]*\]")
 _TITLE = 300
@@ -168,7 +169,7 @@ def headline_words(title: str, by: Rules | None = None) -> frozenset[str]:
 def message_words(title: str, terms: frozenset[str]) -> frozenset[str]:
     """Return the words of a headline without the class of its exception, which libraries rename."""
     name = _CLASS_NAME.match(title)
-    return terms if name is None else terms - {name[1].lower()}
+    return terms if name is None else terms - {name[1].lower(), "panicked"}
 
 
 def _exit_code(fact: Evidence) -> tuple[str, ...]:

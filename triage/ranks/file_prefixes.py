@@ -27,6 +27,8 @@ _SHARE = 0.6
 _ENOUGH_LINES, _LABELLED_SHARE = 12, 5
 _LABEL = lazy_re(r" {0,5}\d{1,6}: ")
 _LABEL_END = lazy_re(r"\d: ")  # a quick check
+# The numbered frames of Rust and V8: an address, one name, or a qualified name.
+_NUMBERED_FRAME = lazy_re(r" {0,5}(\d{1,6}): +(?:0x[0-9a-f]+ .*|\w{1,80}|[\w<{][\w<>{},$ ]{0,80}::.*)$")
 _WITHOUT_LABEL = tuple(entry for entry in GRAMMARS if entry.name != "srun --label")
 UNLABELLED = build_table(_WITHOUT_LABEL)
 # What launchers of MPI write at the end of a failed job, for every rank perhaps, and without the prefix of any.
@@ -303,6 +305,7 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
     is_labelled = len(lines) < _ENOUGH_LINES or _LABELLED_SHARE * max(
         sum(look.is_labelled for look in looks), sum(look.is_labelled_behind for look in looks)
     ) >= len(lines)
+    is_labelled = is_labelled and not _has_numbered_frames(lines)
     grammars = GRAMMARS if is_labelled else _WITHOUT_LABEL
     chosen = () if outer is None else _list_file_prefixes(outer)
     if not chosen and any(look.is_of_pdsh for look in looks) and _is_from_pdsh(lines):
@@ -316,6 +319,17 @@ def detect_table(lines: Sequence[str], outer: Table | None = None) -> Table:
         chosen, table = _choose_file_prefixes(lines, chosen, table, grammars)
     tag = _find_program_tag(lines, looks, table)
     return table if tag is None else _table_with((*chosen, tag), grammars)
+
+
+def _has_numbered_frames(lines: Sequence[str]) -> bool:
+    """Whether all labels are the numbers of a stack's frames: they count from 0 or 1, and qualified names follow."""
+    labelled = [line for line in lines if _LABEL.match(line)]
+    frames = [match for match in map(_NUMBERED_FRAME.match, labelled) if match is not None]
+    numbers = [int(match[1]) for match in frames]
+    is_counted = (
+        len(frames) == len(labelled) > 1 and numbers[0] < 2 and numbers == list(range(numbers[0], numbers[-1] + 1))
+    )
+    return is_counted and any("::" in match[0] for match in frames)
 
 
 def _choose_file_prefixes(

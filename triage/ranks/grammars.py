@@ -142,7 +142,7 @@ GRAMMARS: tuple[Grammar, ...] = (
         "Slurm 1",
         "d _",
         (" 3: step 3", "11:  iteration 3"),
-        r" {0,5}(?P<rank>\d{1,6}): (?= *\S)",
+        r" {0,5}(?P<rank>\d{1,6}): (?=[ \t]*\S)",
         required_text=": ",
     ),
     make_grammar("srun --label of het jobs", "writer", "Slurm 17.11", "a", "P1  3: step 3", r"P\d{1,3} +\d{1,6}: ?"),

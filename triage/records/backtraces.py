@@ -31,7 +31,10 @@ _CONTINUES = lazy_re(
     r"Segmentation fault|FatalError|Error Message|-{5,}|"
     r"\[(?:process|stack|SignalInfo|TimeInfo)\b|crash |\s*\[SignalInfo|\s*\[TimeInfo|freed by|previously allocated|"
     r"READ of|WRITE of|SCARINESS:|(?:Direct|Indirect) leak of |SUMMARY:|"
-    r"0x[0-9a-f]+ (?:is|in) "
+    r"0x[0-9a-f]+ (?:is|in) |\t[A-Za-z_~(][\w:~]|\*\*\* End stack trace|in expression starting at |"
+    r"[\w!#.]{1,200} at (?:\S+\.\w+:\d+(?: \[inlined\])?|\S+ \(unknown line\))$|unknown function \(ip|"
+    r"Image +PC |\S+ +[0-9A-F]{16} +\w+ +(?:\d+|Unknown) +\S+\s*$|"
+    r"(?:Exception|Termination) \w+: "
 )
 # Lines that programs write directly before a stack.
 _HEADING = lazy_re(
@@ -40,7 +43,7 @@ _HEADING = lazy_re(
     r"Segmentation fault|Aborted|Bus error|SIG[A-Z]+\(|\*\*\* |PLEASE submit|Stack dump|\d\.\t|"
     r"\[\S+:\d+ ?:\d*:\d+\] +Caught signal|Process \d+ stopped|\* thread #|"
     r"# +SIG[A-Z]+ \(|# +A fatal error|#$|(?:[\w$]+\.)+\w+(?:Exception|Error)(?:: |$)|"
-    r"(?:F0000 00:00:\d+\.\d+ +\d+ \S+\] )?Check failed: |=+ ?Backtrace|"
+    r"(?:F(?:0000 00:00:\d+\.\d+ +\d+)? \S+\] )?Check failed: |=+ ?Backtrace|"
     r"Process \d+ \()"
 )
 # The lines of systemd-coredump and coredumpctl before the stack, with their list of modules, and the useful ones.

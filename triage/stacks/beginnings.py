@@ -75,6 +75,15 @@ BEGINNINGS: tuple[Beginning, ...] = (
     Beginning(r" {0,4}0# \S.* (?:at \S+:\d+|in \S+)$", ("0# ",), (" 0# ",)),
     Beginning(r"Program received signal SIG[A-Z]+: ", ("Program received signal SIG",)),
     Beginning(r"Unhandled exception\. [\w.]+", ("Unhandled exception. ",), ("Unhandled exception. ",)),
+    # Julia and Intel's Fortran after a signal, XLA and TensorFlow, macOS
+    Beginning(
+        r"(?:\[\d+\] )?signal \((?:[4678]|1[01])(?:\.-?\d+)?\): [A-Z]",
+        ("signal (",),
+        ("signal (1", "signal (4", "signal (6", "signal (7", "signal (8"),
+    ),
+    Beginning(r"forrtl: severe \(\d+\): SIG[A-Z]+, ", ("forrtl: severe (",), ("forrtl: severe (",)),
+    Beginning(r"\*\*\* Begin stack trace \*\*\*", ("*** Begin stack trace",), ("*** Begin stack trace",)),
+    Beginning(r"Exception Type: +\w+ \(SIG", ("Exception Type: ",), ("Exception Type: ",)),
     # glibc, MXNet, UCX
     Beginning(r"\*\*\* Error in `", ("*** Error in `",), ("*** Error in `",)),
     Beginning(r"\*\*\* (?:stack smashing|buffer overflow) detected \*\*\*", (" detected ***",)),

@@ -25,7 +25,10 @@ _DUMP_TEXT = lazy_re(
     r"\* thread #|\((?:C|Python)\) File \"|Stack trace of thread|C\+\+ CapturedTraceback|#\d+ +[\w(~<]|"
     r"  Binary file \"|crash (?:reason|pid):|Process \d+: |Thread (?:0x)?\w+ \((?:active|idle)|"
     r"    [\w.<>:~]+ \([^()]+:\d+\)$|thread '[^'\n]*' panicked at |stack backtrace:|   +\d+: [\w<]| {9,}at |"
-    r"Stacktrace:|\[ *\d+\.\d{6}\] | {1,4}\d+# \S|   at [\w.`]+\([^()]*\)(?: in \S+:line \d+)?$"
+    r"Stacktrace:|\[ *\d+\.\d{6}\] | {1,4}\d+# \S|   at [\w.`]+\([^()]*\)(?: in \S+:line \d+)?$|"
+    r"Image +PC |\S+ +[0-9A-F]{16} +\w+ +(?:\d|Unknown)|[\w!#.]+ at \.?/\S+\.\w+:\d+|signal \(\d|Exception Type: |"
+    r"\d{1,4} +\S+\s+0x[0-9a-f]+ \S.* \+ \d|    at \S.* \(\S+:\d+:\d+\)$|stack traceback:|"
+    r"\t\S+:\d+: in |-{5} Native stack| +\d+: 0x[0-9a-f]{4,} |\s+[0-9a-f]{6,16} \S.*\+0x[0-9a-f]+ \("
 )
 # Not prefixes: Open MPI's own, which the form reads to separate processes, and numbers and marks of frames.
 _PART_OF_FRAME = lazy_re(

@@ -46,6 +46,7 @@ _MESSAGES = (
     ("assert", lazy_re(r"Assertion [`'\"].*failed|Assertion failed")),
     ("exception", lazy_re(r"terminate called|Exception raised from")),
 )
+_ERRORS = {"Check failed": "check"}
 _NAMED_KINDS = frozenset(("asan", "tsan", "ubsan", "msan", "memcheck", "julia", "oops"))
 """Forms whose error is the kind of the crash."""
 _OF_JULIA = Rule("glue", "*.jl", "Base", "", "Julia's own function")
@@ -113,6 +114,8 @@ def _kind_of(stacks: Stacks) -> str:
     """The kind of crash that message, signal or form show."""
     if stacks.error and (stacks.form in _NAMED_KINDS or stacks.signal.startswith("CUDA_EXCEPTION")):
         return stacks.error
+    if stacks.error in _ERRORS:
+        return _ERRORS[stacks.error]
     return next((kind for kind, pattern in _MESSAGES if pattern.search(stacks.message)), _KINDS.get(stacks.signal, ""))
 
 

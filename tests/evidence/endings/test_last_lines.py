@@ -59,6 +59,20 @@ def test_a_failure_that_many_ranks_print_in_a_few_lines_is_no_usual_output(behin
     assert (last_texts(STEPS + "".join(map(block.format, range(5))) + behind) != []) is has_end
 
 
+@pytest.mark.parametrize(
+    ("line", "has_end"),
+    [
+        ("Terminating process {} via signal SIGTERM\n", True),
+        ("Killing subprocess {}\n", True),
+        ("Finishing process {} via queue\n", False),
+    ],
+)
+def test_the_processes_that_a_launcher_stops_are_no_usual_output(line: str, has_end: bool) -> None:
+    """A launcher writes a line for each process that it stops; what a process wrote before them is the end."""
+    stopped = "".join(line.format(n) for n in range(82, 82 + MOST_USUAL_BEHIND + 1))
+    assert ("FATAL: page 7 is gone" in last_texts(STEPS + "FATAL: page 7 is gone\n" + stopped)) is has_end
+
+
 def test_a_stream_behind_a_timestamp_stands_before_the_writer() -> None:
     """CloudWatch's stream names no process: the worker behind it does."""
     start = "2026-06-05T20:45:48.047206+00:00 train/algo-1 (RayTrainWorker pid={}) "

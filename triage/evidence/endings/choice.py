@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify, strip_box
+from triage.evidence.endings.failure_terms import stops_process
 from triage.evidence.endings.interface import HINT, INNER_MESSAGE, LONGEST_LINE, STATEMENT, STATUS
 from triage.evidence.endings.launcher_forms import PROGRAM_ERROR
 from triage.evidence.endings.preceding_lines import find_reason
@@ -20,11 +21,8 @@ WEAK_REACH = 20
 """A weak form counts in so many of the last lines."""
 LINES_OF_GOING_ON = 6
 """So many lines of a level below error behind a weak form show that the program went on."""
-# What is called returned a code; a launcher stops what is left. Neither shows that the program went on.
-_NOT_GOING_ON = lazy_re(
-    r"-> \d+|\b(?:[Kk]illing|[Tt]erminating|[Ss]topping|Sending) (?:(?:the |all )?(?:remaining|other|left-?over) )?"
-    r"(?:sub-?process|process|worker|rank|task)(?:es|s)?\b"
-)
+# What is called returned a code.
+_RETURNED = lazy_re(r"-> \d+")
 _MOST_BEFORE = 4
 _STATUSES = range(STATUS, STATEMENT)
 # What it announces stands behind it: `Fatal error:`, `--> FOAM FATAL ERROR: (openfoam-2212)`.
@@ -149,7 +147,8 @@ def _last_went_on(lines: Sequence[Line], forms: Sequence[LineForm], levels: Sequ
     count = 0
     for index in range(len(lines) - 1, -1, -1):
         is_low = levels[index] == "low" and forms[index] is UNLIKE
-        count += is_low and _NOT_GOING_ON.search(lines[index].parsed.text) is None
+        text = lines[index].parsed.text
+        count += is_low and not (stops_process(text) or _RETURNED.search(text))
         if count >= LINES_OF_GOING_ON:
             return index + 1
     return 0

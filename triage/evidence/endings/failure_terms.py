@@ -95,6 +95,11 @@ _ONLY_CLOSES = lazy_re(
     r"(?:now )?(?:exit|abort|stopp|quitt|terminat)ing|leaving|shutting down|bailing out|bye)"
     r"(?: now)?(?:[\"'].*|\W{0,3})$"
 )
+# A launcher stops what is left.
+_STOPS_PROCESS = lazy_re(
+    r"\b(?:[Kk]illing|[Tt]erminating|[Ss]topping|Sending) (?:(?:the |all )?(?:remaining|other|left-?over) )?"
+    r"(?:sub-?process|process|worker|rank|task)(?:es|s)?\b"
+)
 _LONGEST = 600
 _DELIMITERS = "|;\t"
 _TABLE_COLUMNS = 5
@@ -109,6 +114,11 @@ def goes_on(line: str) -> bool:
 def warns(line: str) -> bool:
     """Whether the line only warns."""
     return _WARNS.search(line[:_LONGEST]) is not None
+
+
+def stops_process(line: str) -> bool:
+    """Whether the line says that a launcher stops a process that is left: after a failure, and for each of them."""
+    return _STOPS_PROCESS.search(line[:_LONGEST]) is not None
 
 
 def only_closes(line: str) -> bool:

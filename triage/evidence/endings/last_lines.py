@@ -15,6 +15,7 @@ from triage.base.digit_masks import ask_masked, mask_digits, split_lines
 from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.evidence.endings.classification import UNLIKE, LineForm, classify_raw
+from triage.evidence.endings.failure_terms import stops_process
 from triage.evidence.endings.printed_tracebacks import find_traceback_lines
 from triage.evidence.endings.shapes import FEWEST, has_text, is_progress, is_stack, is_usual, shape_of
 from triage.ranks.prefix import parse_prefix
@@ -191,6 +192,7 @@ def _ends_as_usual(lines: Sequence[PhysicalLine]) -> bool:
     return len(texts) > _FEWEST_AT_A_GLANCE and all(
         counts[shapes[index]] >= FEWEST
         and not _HINT.search(texts[index].data)
+        and not _stops_process(texts[index].data)
         and not _is_failure_of_each_rank(texts, shapes[index], texts[index].data)
         for index in last
     )
@@ -313,7 +315,7 @@ def _usual_shapes(head: bytes, lines: Sequence[PhysicalLine]) -> set[bytes]:
     usual = {shape for shape, count in head_counts.items() if count >= FEWEST}
     belonging = _list_belonging(lines, examples) | _list_repeated(lines, examples)
     for (writer, shape), own in owns.items():
-        if shape in belonging:
+        if shape in belonging or _stops_process(examples[shape]):
             continue
         total = own + min(head_counts[shape], FEWEST)
         if not is_usual(examples[shape], total):
@@ -390,6 +392,11 @@ def _find_repeated(lines: Sequence[PhysicalLine], examples: Mapping[bytes, bytes
 @ask_masked
 def _is_strong(line: bytes) -> bool:
     return _strength_of(line) == "strong"
+
+
+@ask_masked
+def _stops_process(line: bytes) -> bool:
+    return stops_process(line.decode("utf-8", "replace"))
 
 
 @ask_masked

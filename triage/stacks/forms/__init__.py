@@ -20,6 +20,7 @@ from triage.stacks.forms.native import (
 )
 from triage.stacks.forms.pyspy import PySpy
 from triage.stacks.forms.python import FaultHandler, PyStack
+from triage.stacks.forms.runtimes import FORRTL, JULIA_SIGNAL, MACOS, SAMPLE, SCRIPT, V8, XLA
 from triage.stacks.forms.tools import COMPUTE_SANITIZER, EU_STACK, HS_ERR, JVM, LLDB, SANITIZER, STACKCORE, SYSTEMD
 
 # Of forms that look alike the stricter one comes first: when one of a group has read the stacks, the others do not.
@@ -51,6 +52,13 @@ FORMS: tuple[Form, ...] = (
     RUST,
     JULIA,
     KERNEL,
+    JULIA_SIGNAL,
+    FORRTL,
+    XLA,
+    V8,
+    MACOS,
+    SAMPLE,
+    SCRIPT,  # last: its frames look like those of others
 )
 _NUMBERED_WITH_HASH = frozenset(("asan", "stackcore", "systemd", "eu-stack", "backward", "llvm", "gfortran", "gdb"))
 _BACKTRACE_SYMBOLS = frozenset(("ucx", "openmpi", "glibc"))

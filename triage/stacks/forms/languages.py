@@ -55,20 +55,24 @@ DOTNET = LineReader(
     )
 )
 
-# An oops of Linux: the instruction pointer and the frames that the unwinder is sure of, which have no question mark.
+# What Linux prints of an oops, a stall or a task that hangs: the instruction pointer and the frames that the unwinder
+# is sure of, which have no question mark. Its functions that wait or print the report do not matter.
 KERNEL = LineReader(
     LineFormat(
         name="oops",
-        mark=lazy_re(r"\b(?:RIP: 00[0-9a-f]{2}|pc ?):\s?\w[\w.]*\+0x"),
+        mark=lazy_re(r"\b(?:RIP: 00[0-9a-f]{2}|pc ?):\s?\w[\w.]*\+0x|\bCall [Tt]race:\s*$", re.MULTILINE),
         frames=(
             lazy_re(
-                r"(?:\[ *\d+\.\d+\] )?(?:RIP: 00[0-9a-f]{2}:|pc ?: ?| {1,8})(?P<func>\w[\w.]*)\+"
+                r"(?:\[ *\d+\.\d+\] )?(?:RIP: 00[0-9a-f]{2}:|pc ?: ?| {1,8})"
+                r"(?!(?:__|io_)?schedule|(?:__)?mutex_lock|rwsem_down|wait_for_|dump_stack|print_report|kasan_)"
+                r"(?P<func>\w[\w.]*)\+"
                 r"(?P<plus>0x[0-9a-f]+)/0x[0-9a-f]+(?: \[(?P<module>\w+)\])?\s*$"
             ),
         ),
         facts=(
             lazy_re(r"\bBUG: (?P<error>kernel NULL pointer dereference|unable to handle \w[\w ]*)"),
             lazy_re(r"\b(?P<error>kernel BUG) at (?P<message>\S+)"),
+            lazy_re(r"\bBUG: (?P<error>KASAN: [\w-]+)"),
             lazy_re(r"\b(?P<error>general protection fault|stack guard page was hit)\b"),
         ),
         first_crashed=True,

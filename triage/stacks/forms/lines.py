@@ -14,7 +14,18 @@ from triage.base.lazy_dataclass import dataclass
 from triage.stacks.forms.interface import SIGNAL_NUMBERS, SIGNAL_TEXTS, parse_decimal, parse_hex
 from triage.stacks.model import Frame, Language, Stacks, Thread
 
-_UNKNOWN_NAMES = ("??", "???", "n/a", "<unknown function>", "(unknown)", "<unknown>", "unknown", "(nil)", "[unknown]")
+_UNKNOWN_NAMES = (
+    "??",
+    "???",
+    "n/a",
+    "<unknown function>",
+    "(unknown)",
+    "<unknown>",
+    "unknown",
+    "Unknown",
+    "(nil)",
+    "[unknown]",
+)
 _MAX_FRAME = 1 << 14
 _MAX_OPEN = 64
 
@@ -215,7 +226,7 @@ def _code(text: str | None) -> int | None:
 def _frame(parts: dict[str, str | None], language: Language) -> Frame:
     function = (parts.get("func") or "").strip()
     file = (parts.get("file") or "").strip()
-    if file in ("??", "<null>"):
+    if file in ("??", "<null>", "Unknown"):
         file = ""
     function = "" if function in _UNKNOWN_NAMES else function
     module = _module(parts.get("module"))

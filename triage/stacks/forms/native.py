@@ -184,9 +184,12 @@ STACKTRACE = LineReader(
 GFORTRAN = LineReader(
     LineFormat(
         name="gfortran",
-        mark=lazy_re(r"^Backtrace for this error:", re.MULTILINE),
+        mark=lazy_re(r"^(?:Backtrace for this error:|Error termination\. Backtrace:)", re.MULTILINE),
         frames=(lazy_re(r"#(?P<n>\d{1,4}) +(?P<addr>0x[0-9a-f]+) in (?P<func>\?\?\?|\w+?)_?\s*$"),),
-        facts=(lazy_re(r"^Program received signal (?P<signal>SIG[A-Z]+): "),),
+        facts=(
+            lazy_re(r"^Program received signal (?P<signal>SIG[A-Z]+): "),
+            lazy_re(r"^Fortran (?P<error>runtime error): (?P<message>.*)"),
+        ),
         first_crashed=True,
     )
 )
