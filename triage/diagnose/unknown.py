@@ -50,7 +50,8 @@ def group_unknown(
     places = {_place(facts[index]) for index in known}
     reasons = [facts[index] for index in known if facts[index].kind == "message"]
     refusals = [facts[index] for index in known if _NOT_STARTED.search(facts[index].text[:_LONGEST_HEAD])]
-    cut = {id(fact) for fact in facts if _is_cut(fact) and (known or _stands_below_exit(fact, facts))}
+    exits = [fact for fact in facts if isinstance(fact.detail, ExitDetail)]
+    cut = {id(fact) for fact in facts if _is_cut(fact) and (known or _stands_below_exit(fact, exits))}
     erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS - {"exit"} and id(fact) not in cut}
     erring |= {*explained_ranks} - {None}
     failures = [
@@ -96,14 +97,13 @@ def _is_cut(fact: Evidence) -> bool:
     return isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated and not fact.detail.type
 
 
-def _stands_below_exit(fact: Evidence, facts: Sequence[Evidence]) -> bool:
+def _stands_below_exit(fact: Evidence, exits: Sequence[Evidence]) -> bool:
     """Whether a launcher reports above a traceback, in the same file, how a process ended: the launcher raised it."""
     return any(
-        isinstance(other.detail, ExitDetail)
-        and (other.source, other.origin.attempt) == (fact.source, fact.origin.attempt)
+        (other.source, other.origin.attempt) == (fact.source, fact.origin.attempt)
         and other.offset < fact.offset
         and fact.origin.rank in (None, other.origin.rank)
-        for other in facts
+        for other in exits
     )
 
 
