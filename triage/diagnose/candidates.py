@@ -25,7 +25,8 @@ from triage.ranks.identity import short_host
 class Candidate:
     """A possible root cause. `signature` is None for an unknown failure, which has a `cluster` instead.
 
-    `suspects` are the ranks that it blames; None: those that show it. Reasoning fills in `why` (sentences),
+    `suspects` are the ranks that it blames; None: those that show it. Reasoning fills in `why` (sentences), `doubts`
+    (sentences for which a root cause cannot be sure),
     `explained_by` (ids of causes, in the order of the rules), `edge_reasons` (the sentence for each of them),
     `superseded` (why it is over), and `start`.
     `similar` are the signatures that an unknown failure looks like a new wording of. `rank_hosts` has the hosts of all
@@ -40,6 +41,7 @@ class Candidate:
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     suspects: tuple[int, ...] | None = None
     why: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
     explained_by: list[str] = field(default_factory=list)
     edge_reasons: dict[str, str] = field(default_factory=dict)
     superseded: str = ""

@@ -101,6 +101,9 @@ def _cap_by_doubts(root: Candidate, candidates: Sequence[Candidate], share: floa
     if share > UNCERTAIN and (sentence := why_harmless(candidates)):
         root.why.append(sentence)
         share = UNCERTAIN
+    if root.doubts:
+        root.why += root.doubts
+        share = min(share, GUESS)
     if share > GUESS and _is_shown_by_all_that_wait(root, candidates):
         root.why.append("Every rank that waits shows it, so it does not say which rank began")
         share = GUESS

@@ -28,7 +28,8 @@ class RuleContext:
     ranks: those that left a trace; `failed`: with a failure of their own; `complaining`: that show any failure;
       `finished`: that said that they were done; `finish_offsets`: source to the offset of its last such line
     last_step, last_time, doing: of the last line of each rank; `doing` is a name of `records.activity`,
-      and `unplaced` has those names in last lines without a rank, with the number of these lines
+      `step_times` has the times of its last steps, and `unplaced` those names in last lines without a rank, with the
+      number of these lines
     hosts: rank to its hosts; `devices`: GPU (host and PCI address, as text) to its ranks
     handled: facts that did not end the job; `files`: host to the sources that are named after it
     addresses: IP address to hosts; `local`: host and local rank to ranks; `pids`: process id to ranks
@@ -63,6 +64,7 @@ class RuleContext:
     host_names: Mapping[str, str] = field(default_factory=dict)
     has_gaps: bool = False
     finish_offsets: Mapping[str, int] = field(default_factory=dict)
+    step_times: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
     def evidence_of(self, *indicates: str) -> Sequence[Evidence]:
         """Return the facts whose signatures indicate one of these."""

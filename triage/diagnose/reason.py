@@ -315,6 +315,7 @@ def _make_context(
         host_names=job.map.host_names.canonical,
         has_gaps=job.map.has_gaps,
         finish_offsets=job.outcome.finish_offsets,
+        step_times=job.outcome.progress.list_times(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Sentences that a reader needs and that change no answer: what a kill, a link or an error of all ranks means."""
+"""Sentences that a reader needs: what a kill, a link, a stop or an error of all ranks means. No answer changes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
 from triage.diagnose.phrases import join_names
+from triage.diagnose.silent_stops import describe_silence
 from triage.model import Evidence
 
 _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
@@ -15,7 +16,14 @@ _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
 
 def add_remarks(graph: CausalGraph) -> None:
     """Add these sentences to the `why` of the candidates that they are about."""
-    for remark in (_describe_saved_state, _describe_late_failures, _describe_kills, _describe_links, _describe_spread):
+    for remark in (
+        _describe_saved_state,
+        _describe_silence,
+        _describe_late_failures,
+        _describe_kills,
+        _describe_links,
+        _describe_spread,
+    ):
         remark(graph)
 
 
@@ -30,6 +38,15 @@ def _describe_saved_state(graph: CausalGraph) -> None:
         if stop.indicates == "outside" or any(fact.kind == "scheduler" for fact in stop.facts):
             step = f" at step {max(steps)}" if steps else ""
             stop.why.append(f"Stopped after saving{step}, as the last lines of {format_ranks(savers)} show")
+
+
+def _describe_silence(graph: CausalGraph) -> None:
+    """A job that is stopped from outside may have hung before: then nothing says yet why."""
+    context = graph.context
+    for stop in graph.candidates:
+        if stop.indicates == "outside" and context.step_times:
+            sentence = describe_silence(stop, context.step_times, context.last_step, context.ranks)
+            stop.doubts += [sentence] if sentence else []
 
 
 def _describe_late_failures(graph: CausalGraph) -> None:

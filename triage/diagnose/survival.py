@@ -70,6 +70,10 @@ class Progress:
     offsets: Mapping[tuple[str, int | None], tuple[int, ...]] = field(default_factory=dict)
     times: Mapping[Hashable, tuple[tuple[float, str], ...]] = field(default_factory=dict)
 
+    def list_times(self) -> dict[int, list[float]]:
+        """Return the times of the last steps of each rank."""
+        return {rank: [time for time, _ in of] for rank, of in self.times.items() if isinstance(rank, int)}
+
 
 def find_progress(activities: Iterable[tuple[str, Activity]]) -> Progress:
     """Return the steps in the last lines of all writers."""
