@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Raise a number only with a reason: each module costs every small job 0.1 to 0.5 ms. Modules of the standard library
 # differ between versions of Python.
 TRIAGE_FOR_HELP, OTHERS_FOR_HELP = 34, 115
-TRIAGE_FOR_JOB, OTHERS_FOR_JOB = 306, 85
+TRIAGE_FOR_JOB, OTHERS_FOR_JOB = 307, 85
 
 COUNT = """
 import contextlib, dataclasses, io, sys

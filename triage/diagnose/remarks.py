@@ -8,7 +8,6 @@ from triage.diagnose.context import RuleContext
 from triage.diagnose.graph import CausalGraph
 from triage.diagnose.memory_kills import killed_process, may_be_rank, was_killed
 from triage.diagnose.phrases import join_names
-from triage.diagnose.silent_stops import describe_silence
 from triage.model import Evidence
 
 _ADDRESS = lazy_re(r"^\[?([0-9a-fA-F:.]+?)\]?(?:<\d+>)?$")
@@ -45,6 +44,8 @@ def _describe_silence(graph: CausalGraph) -> None:
     context = graph.context
     for stop in graph.candidates:
         if stop.indicates == "outside" and context.step_times:
+            from triage.diagnose.silent_stops import describe_silence  # few jobs are stopped from outside
+
             sentence = describe_silence(stop, context.step_times, context.last_step, context.ranks)
             stop.doubts += [sentence] if sentence else []
 

@@ -10,6 +10,7 @@ from triage.base.lazy_dataclass import dataclass
 from triage.base.lazy_re import lazy_re
 from triage.diagnose.candidates import Candidate
 from triage.diagnose.other_programs import name_other_program
+from triage.evidence.described_pods import ENDED_LATER
 from triage.evidence.endings.classification import UNLIKE, classify
 from triage.evidence.endings.failure_terms import warns
 from triage.evidence.endings.logger_levels import read_level
@@ -158,6 +159,8 @@ def why_uncertain(fact: Evidence) -> str:
     """Return why a line that states a failure may not concern the job, empty if nothing says so."""
     if PROVOKED in fact.fields:
         return "The lines around it say that a test provoked it"
+    if ENDED_LATER in fact.fields:
+        return "Another container of its pod had failed before this one ended"
     if program := name_other_program(fact):
         return f"Its line is about {program}, which is no part of the job"
     return "Its line only speaks of this, or says that the program goes on" if is_uncertain(fact) else ""
@@ -176,7 +179,11 @@ def why_harmless(candidates: Iterable[Candidate]) -> str:
 
 
 def is_uncertain(fact: Evidence) -> bool:
-    """Whether a line only speaks of a failure, or says that its program goes on: it may not have ended anything."""
+    """Whether a line only speaks of a failure, or says that its program goes on, or its container ended after another
+    one of the pod had failed: it may not have ended anything.
+    """
+    if ENDED_LATER in fact.fields:
+        return True
     line = fact.text.split("\n", 1)[0][:_LONGEST]
     if fact.kind not in _LINES:
         return False

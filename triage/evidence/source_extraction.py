@@ -68,7 +68,7 @@ def extract_source(
             extracted[-1:] = [evidence.add_count(extracted[-1], more)]
         facts += extracted
     facts += _mark_alone(ras.without_report_lines(endings.facts, facts), facts)
-    facts = described_pods.place_on_nodes(facts, text, read)
+    facts = described_pods.place_pods(facts, text, read, scan.size)
     facts = harmless_signs.mark_harmless(provoked.mark_provoked(facts, text, scan.tail), text)
     silent, unread = _find_unread_ranks(scan, read, context, facts, (*head, *tail, *earlier))
     earlier = sorted([*earlier, *unread], key=lambda activity: activity.offset)
