@@ -15,11 +15,13 @@ from triage.diagnose.survival import (
     WENT_ON,
     Progress,
     find_progress,
+    is_cut,
     is_outlived,
     is_quoted,
     is_uncertain,
     may_be_time_zone,
     why_survived,
+    why_uncertain,
 )
 from triage.model import ExceptionDetail, Origin
 from triage.records.activity import Activity
@@ -186,3 +188,12 @@ def test_a_line_after_which_nothing_failed_is_no_sure_cause(behind: str, is_sure
     assert root is not None
     assert (root.confidence > UNCERTAIN) is is_sure
     assert any("no other line shows a failure" in line for line in root.why) is not is_sure
+
+
+def test_a_traceback_without_its_exception_is_uncertain() -> None:
+    """It shows where its rank was, not that this rank failed; with its exception it is sure."""
+    whole = ExceptionDetail(type="KeyError")
+    cut = ExceptionDetail(truncated=True)
+    assert [is_cut(fact("x", 3, kind="exception", detail=detail)) for detail in (whole, cut)] == [False, True]
+    assert "cut before the exception" in why_uncertain(fact("x", 3, kind="exception", detail=cut))
+    assert why_uncertain(fact("x", 3, kind="exception", detail=whole)) == ""

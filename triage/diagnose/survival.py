@@ -159,11 +159,18 @@ def why_uncertain(fact: Evidence) -> str:
     """Return why a line that states a failure may not concern the job, empty if nothing says so."""
     if PROVOKED in fact.fields:
         return "The lines around it say that a test provoked it"
+    if is_cut(fact):
+        return "Its traceback is cut before the exception: what failed is not shown, and its rank may only have waited"
     if ENDED_LATER in fact.fields:
         return "Another container of its pod had failed before this one ended"
     if program := name_other_program(fact):
         return f"Its line is about {program}, which is no part of the job"
     return "Its line only speaks of this, or says that the program goes on" if is_uncertain(fact) else ""
+
+
+def is_cut(fact: Evidence) -> bool:
+    """Whether a fact is a traceback without its exception: it says less than any line that a signature knows."""
+    return isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated and not fact.detail.type
 
 
 def why_harmless(candidates: Iterable[Candidate]) -> str:

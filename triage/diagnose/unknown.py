@@ -15,6 +15,7 @@ from triage.diagnose.endings import MatchedFacts, is_among, is_stated_ending, se
 from triage.diagnose.graph import is_status_ending
 from triage.diagnose.headline import has_no_message
 from triage.diagnose.references import is_reference
+from triage.diagnose.survival import is_cut
 from triage.evidence.exception_chains import WRAPPER_TYPES, is_wrapper
 from triage.model import CrashDetail, Evidence, ExceptionDetail, ExitDetail
 
@@ -51,7 +52,7 @@ def group_unknown(
     reasons = [facts[index] for index in known if facts[index].kind == "message"]
     refusals = [facts[index] for index in known if _NOT_STARTED.search(facts[index].text[:_LONGEST_HEAD])]
     exits = [fact for fact in facts if isinstance(fact.detail, ExitDetail)]
-    cut = {id(fact) for fact in facts if _is_cut(fact) and (known or _stands_below_exit(fact, exits))}
+    cut = {id(fact) for fact in facts if is_cut(fact) and (known or _stands_below_exit(fact, exits))}
     erring = {fact.origin.rank for fact in facts if fact.kind in _KINDS - {"exit"} and id(fact) not in cut}
     erring |= {*explained_ranks} - {None}
     failures = [
@@ -90,11 +91,6 @@ def group_unknown(
 def _status(fact: Evidence) -> int | None:
     """Return the exit code of a process: others that end with it say nothing new beside the last lines of one."""
     return fact.detail.exit_code if isinstance(fact.detail, ExitDetail) and not fact.detail.signal else None
-
-
-def _is_cut(fact: Evidence) -> bool:
-    """Whether a fact is a traceback without its exception: it says less than any line that a signature knows."""
-    return isinstance(fact.detail, ExceptionDetail) and fact.detail.truncated and not fact.detail.type
 
 
 def _stands_below_exit(fact: Evidence, exits: Sequence[Evidence]) -> bool:
