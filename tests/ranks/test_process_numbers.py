@@ -66,3 +66,12 @@ def test_the_numbers_of_one_whole_group_are_ranks() -> None:
 def test_other_numbers_are_no_ranks(numbers: dict[str, set[ProcessNumber]], by_source: dict[str, set[int]]) -> None:
     """A missing or repeated number, a file with two, and lines that name other ranks give nothing."""
     assert find_ranks_by_numbers(numbers, by_source) == {}
+
+
+def test_a_group_smaller_than_the_stated_world_has_no_ranks() -> None:
+    """It is one of several groups, then; a world of its size or smaller changes nothing."""
+    numbers = of(2, red=0, green=1)
+    assert find_ranks_by_numbers(numbers, {}, {8}) == {}
+    assert (
+        find_ranks_by_numbers(numbers, {}, {2}) == find_ranks_by_numbers(numbers, {}) == {"red.log": 0, "green.log": 1}
+    )

@@ -74,7 +74,7 @@ _INTEL = masked_re(
 # For a process that a signal ended, hydra prints the number of the signal as its exit code.
 _HYDRA_SIGNALS = frozenset((4, 6, 7, 8, 9, 11, 15))
 # Scripts that start processes number them, or name their pids: `process 1 exited with code 137`, docker compose's
-# `worker-2 exited with code 1`, msrun's `Worker process 412 exit with exception. Error code: -9.` It is all they say.
+# `worker-2 exited with code 1`, msrun's `Worker process 412 exit with exception. Error code: -9.`, and nothing else.
 _NUMBERED = masked_re(
     r"(?i)(?:^|[\]:] {1,3})(?:[a-z][\w-]{0,60}[_-])?(?:process|worker|task|trainer|proc|child)(?: process|[ _-]pid)?"
     r"(?:[ _#-]|: )(?P<number>\d{1,7}):? (?:has )?(?:exit(?:ed|s)?|ended|finished|terminated|died|returned)(?: with)?"

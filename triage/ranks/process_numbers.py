@@ -49,14 +49,18 @@ def read_process_numbers(line: str) -> Iterator[ProcessNumber]:
 
 
 def find_ranks_by_numbers(
-    numbers: Mapping[str, Collection[ProcessNumber]], by_source: Mapping[str, Collection[int]]
+    numbers: Mapping[str, Collection[ProcessNumber]],
+    by_source: Mapping[str, Collection[int]],
+    sizes: Collection[int] = (),
 ) -> dict[str, int]:
     """Return the rank of each source whose process is the only one with its number in the largest group.
 
-    None where a number of the group is missing or stands in the files of two processes, or where lines of any of them
-    name another rank.
+    None where a number of the group is missing or stands in the files of two processes, where lines of any of them name
+    another rank, or where `sizes` has a larger world.
     """
     size = max((one.size for of in numbers.values() for one in of), default=0)
+    if size < max(sizes, default=0):
+        return {}
     files: dict[str, set[str]] = defaultdict(set)
     found: dict[str, set[int]] = defaultdict(set)
     for source, of in numbers.items():

@@ -51,7 +51,11 @@ def find_ranks_of_tasks(
         for source, number in _take_ranks(_list_numbered(names, stated) if unstated else (), stated, sizes)
         if source in unstated
     }
-    ranks = find_ranks_by_numbers(numbers, by_source) | numbered | dict(_take_ranks(_list_tasks(names), stated, sizes))
+    ranks = (
+        find_ranks_by_numbers(numbers, by_source, sizes)
+        | numbered
+        | dict(_take_ranks(_list_tasks(names), stated, sizes))
+    )
     return {name: ranks[name] for name in names if name in ranks}
 
 
