@@ -265,9 +265,9 @@ def test_what_precedes_an_unknown_failure_without_being_a_rival(known: Candidate
 )
 def test_what_lines_only_speak_of_comes_behind_a_possible_cause(text: str, role: Role, chosen: str) -> None:
     """Advice names many errors that did not happen."""
-    spoken = candidate("a.one", role)
-    spoken.facts = [fact(text)]
-    assert causes.choose_root([spoken, candidate("b.two", "either")])[0].id == chosen  # type: ignore[union-attr]
+    mention = candidate("a.one", role)
+    mention.facts = [fact(text)]
+    assert causes.choose_root([mention, candidate("b.two", "either")])[0].id == chosen  # type: ignore[union-attr]
 
 
 def caught_failure(name: str, rank: int, time: float | None = None) -> Candidate:

@@ -21,7 +21,14 @@ BY_SENTENCE = {
     "julia-stacktrace": "DomainError",
     "kernel-oops": "Oops: 0002",
     "gfortran": "received signal SIGSEGV",
+    "script-lua": "attempt to index a nil value",
+    "script-node": "Cannot read properties of undefined",
+    "v8-check": "Fatal error in",
 }
+NO_FAILURE = ("perf-script",)  # the samples of a profile
+# Behind a stamp alone each line of these is a record of its own: only their sentence is found.
+UNREAD_BEHIND_A_STAMP = ("forrtl", "julia-signal", "macos-report", "xla-check")
+IN_LOGS = [path.stem for path in CORPUS if path.stem not in (*BY_SENTENCE, *NO_FAILURE)]
 PREFIXES = {
     "as it was printed": "",
     "a collector's stamp and a rank": "2026-11-21T10:00:05.123Z [rank{rank}]: ",
@@ -78,13 +85,17 @@ def has_crash_point(name: str, facts: dict[str, list[Evidence]]) -> bool:
     return not wanted or bool(wanted & {fact.fields.get("crash_point", "") for fact in facts[name]} - {""})
 
 
-@pytest.mark.parametrize("name", [path.stem for path in CORPUS if path.stem not in BY_SENTENCE])
-def test_a_backtrace_in_a_log_is_found(name: str, facts: dict[str, list[Evidence]]) -> None:
+@pytest.mark.parametrize("name", IN_LOGS)
+def test_a_backtrace_in_a_log_is_found(
+    name: str, facts: dict[str, list[Evidence]], request: pytest.FixtureRequest
+) -> None:
     """The crash point is the one that the text alone gives, whatever prefix stands before every line."""
+    if name in UNREAD_BEHIND_A_STAMP and "a stamp alone" in request.node.name:
+        pytest.xfail("its lines are records of their own")
     assert has_crash_point(name, facts), facts[name]
 
 
-@pytest.mark.parametrize("name", [path.stem for path in CORPUS if path.stem not in (*INSIDE, *BY_SENTENCE)])
+@pytest.mark.parametrize("name", [name for name in IN_LOGS if name not in INSIDE])
 def test_a_backtrace_between_the_lines_of_another_rank_is_found(name: str, mixed: dict[str, list[Evidence]]) -> None:
     """Two ranks die at once and their lines alternate: each has its own crash point."""
     assert has_crash_point(name, mixed), mixed[name]

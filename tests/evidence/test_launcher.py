@@ -311,8 +311,7 @@ def test_the_first_failed_process_of_open_mpi_is_named(name: str) -> None:
     ("line", "local", "pid", "code"),
     [
         ("process 1 exited with code 137", 1, None, 137),
-        ("worker-2 exit status 1", 2, None, 1),
-        ("[launch] train-worker-2: exited with exit code 7", 2, None, 7),
+        ("[launch] worker #2: exited with exit code 7", 2, None, 7),
         ("task 256 exited with status 1", 256, None, 1),
         ("process 257 exited with status 1", None, 257, 1),
         (
@@ -330,6 +329,12 @@ def test_numbered_processes_and_pids(line: str, local: int | None, pid: int | No
     assert (fact.origin.rank, fact.origin.local_rank, fact.origin.pid) == (None, local, pid)
     assert isinstance(fact.detail, ExitDetail)
     assert fact.detail.exit_code == code
+
+
+def test_the_name_of_a_container_is_its_host() -> None:
+    """docker compose numbers containers from 1, so that the number in the name is no rank."""
+    (fact,) = exits("train-worker-2 exited with code 7")
+    assert (fact.origin.local_rank, fact.origin.host) == (None, "train-worker-2")
 
 
 @pytest.mark.parametrize(

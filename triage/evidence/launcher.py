@@ -73,11 +73,13 @@ _INTEL = masked_re(
 )
 # For a process that a signal ended, hydra prints the number of the signal as its exit code.
 _HYDRA_SIGNALS = frozenset((4, 6, 7, 8, 9, 11, 15))
-# Scripts that start processes number them, or name their pids: `process 1 exited with code 137`, docker compose's
-# `worker-2 exited with code 1`, msrun's `Worker process 412 exit with exception. Error code: -9.`, and nothing else.
+# Scripts that start processes number them, or name their pids: `process 1 exited with code 137`, msrun's `Worker
+# process 412 exit with exception. Error code: -9.`, and nothing else. `worker-2` is the name of a container, which
+# docker compose numbers from 1.
 _NUMBERED = masked_re(
-    r"(?i)(?:^|[\]:] {1,3})(?:[a-z][\w-]{0,60}[_-])?(?:process|worker|task|trainer|proc|child)(?: process|[ _-]pid)?"
-    r"(?:[ _#-]|: )(?P<number>\d{1,7}):? (?:has )?(?:exit(?:ed|s)?|ended|finished|terminated|died|returned)(?: with)?"
+    r"(?i)(?:^|[\]:] {1,3})(?:(?P<name>(?:[a-z][\w-]{0,60}[_-])?(?:process|worker|task|trainer|proc|child)[_-]\d{1,7})"
+    r"|(?:process|worker|task|trainer|proc|child)(?: process| pid)?(?: #?|: )(?P<number>\d{1,7}))"
+    r":? (?:has )?(?:exit(?:ed|s)?|ended|finished|terminated|died|returned)(?: with)?"
     r"(?: exception\.)?(?: (?:exit|error|return))?(?: (?:code|status|rc))[ :=]{1,3}(?P<code>-?\d{1,3})\W{0,3}$"
 )
 _HIGHEST_INDEX = 256  # a process has a higher number as its pid
@@ -271,10 +273,14 @@ def _parse_intel(block: Block, match: re.Match[str]) -> list[Evidence]:
 
 
 def _parse_numbered(block: Block, match: re.Match[str]) -> list[Evidence]:
-    code, number = int(match["code"]), int(match["number"])
+    code, number = int(match["code"]), int(match["number"] or 0)
     is_pid = number > _HIGHEST_INDEX
     origin = dataclasses.replace(
-        block.origin, rank=None, local_rank=None if is_pid else number, pid=number if is_pid else None
+        block.origin,
+        rank=None,
+        host=match["name"] or block.origin.host,
+        local_rank=None if match["name"] or is_pid else number,
+        pid=number if is_pid else None,
     )
     return [_make_exit(block, origin, code, pid=origin.pid, text=match.string)] if code else []
 

@@ -399,7 +399,6 @@ class JobMap:
         return replace(origin, time=origin.time - ahead) if ahead else origin
 
     def _learn_gpu(self, host: str, bus_id: str, rank: int) -> None:
-        """Add a GPU by NCCL's PCI address."""
         self.by_bus[(self._name_host(host), read_nccl_address(bus_id))].add(rank)
 
     def rank_of_gpu(self, host: str | None, bus_id: str) -> int | None:

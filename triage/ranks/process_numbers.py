@@ -62,12 +62,12 @@ def find_ranks_by_numbers(
     if size < max(sizes, default=0):
         return {}
     files: dict[str, set[str]] = defaultdict(set)
-    found: dict[str, set[int]] = defaultdict(set)
+    in_largest: dict[str, set[int]] = defaultdict(set)
     for source, of in numbers.items():
         files[name_process(source)].add(source)
-        found[name_process(source)].update(one.number for one in of if one.size == size)
-    ranks = {process: next(iter(of)) for process, of in found.items() if len(of) == 1}
-    is_complete = len(ranks) == len(found) >= _FEWEST and sorted(ranks.values()) == list(range(size))
+        in_largest[name_process(source)].update(one.number for one in of if one.size == size)
+    ranks = {process: next(iter(of)) for process, of in in_largest.items() if len(of) == 1}
+    is_complete = len(ranks) == len(in_largest) >= _FEWEST and sorted(ranks.values()) == list(range(size))
     by_file = {source: rank for process, rank in ranks.items() for source in files[process]} if is_complete else {}
     agree = all(set(by_source.get(source, ())) <= {rank} for source, rank in by_file.items())
     return by_file if agree else {}

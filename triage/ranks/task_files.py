@@ -93,10 +93,10 @@ def _list_numbered(sources: Iterable[str], stated: Stated) -> Iterator[Family]:
 
 
 def _agree_with_lines(family: Family, stated: Stated) -> bool:
-    found = {
+    pairs = {
         (number, next(iter(ranks)))
         for number, names in family.items()
         for name in names
         if len(ranks := stated(name, number)) == 1
     }
-    return len(found) >= _FEWEST and all(number == rank for number, rank in found)
+    return len(pairs) >= _FEWEST and all(number == rank for number, rank in pairs)

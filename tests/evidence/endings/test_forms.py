@@ -54,11 +54,12 @@ def test_healthy_lines_have_no_form(line: str) -> None:
 
 
 def test_lines_of_healthy_jobs_have_no_form() -> None:
-    """Of the lines of healthy jobs in the catalog only ends that went well and a raised warning have a form."""
+    """Of the lines of healthy jobs in the catalog only ends that went well and two warnings have a form."""
     lines = (ROOT / "signatures" / "healthy.txt").read_text().splitlines()
     texts = [line for line in lines if line and not line.startswith("#")]
     assert len(texts) > 1000
     assert {line.split(":")[0] for line in texts if classify_raw(line, line) is not UNLIKE} == {
+        "A module that was compiled using NumPy 1.x cannot be run in",  # some modules fail, others go on
         "FutureWarning",  # a job may be run so that warnings are errors
         "Training finished in 10",
         "exit code 0",
