@@ -39,7 +39,7 @@ def test_a_long_pause_of_all_ranks_before_a_stop_is_a_hang(
     """A minute without a step of any rank, and five times the longest pause between two steps, are enough."""
     sentence = describe_silence(stop(*times), steps, {0: 3, 1: 3}, ranks)
     assert sentence == (
-        f"No rank made a step in the {silent} s before: the job hung before it was stopped" if silent else ""
+        f"No rank made a step in the {silent} s before: it may have hung before it was stopped" if silent else ""
     )
 
 

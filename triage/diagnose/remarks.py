@@ -1,4 +1,4 @@
-"""Sentences that a reader needs: what a kill, a link, a stop or an error of all ranks means. No answer changes."""
+"""Sentences that a reader needs: what a kill, a link, a stop or an error of all ranks means. None chooses the cause."""
 
 from __future__ import annotations
 

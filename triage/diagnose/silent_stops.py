@@ -1,4 +1,4 @@
-"""A stop from outside of a job that had stood still: whoever stopped it, the job hung before.
+"""A stop from outside of a job that had stood still: it may have hung, or have evaluated or saved for long.
 
 The steps that ranks report show it: before the stop all ranks made none for far longer than between any two of them.
 """
@@ -22,7 +22,7 @@ _FEWEST_STEPS = 3
 def describe_silence(
     stop: Candidate, step_times: Mapping[int, Sequence[float]], last_step: Mapping[int, int], ranks: Collection[int]
 ) -> str:
-    """Return a sentence about the time without steps before a stop; empty where nothing shows that the job hung.
+    """Return a sentence about the time without steps before a stop; empty where it is too short.
 
     `step_times` are the times of the last steps of ranks, in seconds, `ranks` those of the job.
     """
@@ -35,7 +35,7 @@ def describe_silence(
     if not pauses or silent < max(LEAST, TIMES_LONGER * max(pauses)):
         return ""
     behind = _describe_behind(last_step)
-    return f"No rank made a step in the {silent:.0f} s before: the job hung before it was stopped{behind}"
+    return f"No rank made a step in the {silent:.0f} s before: it may have hung before it was stopped{behind}"
 
 
 def _list_pauses(times: Sequence[float]) -> list[float]:

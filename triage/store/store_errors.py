@@ -130,5 +130,5 @@ def _name_lock_owner(path: Path) -> str:
                 name = Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
                 return f"the process {pid} ({name}) has it"
     except (OSError, ValueError, IndexError):
-        pass
+        pass  # the process ended meanwhile, or this system has no such file: the error is told without a name
     return ""
